@@ -1,0 +1,71 @@
+"""Memory for AI agents that people can read: Markdown files, and an index that finds what they say."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+__version__ = "0.1.0"
+
+if TYPE_CHECKING:
+    from .config import FilesConfig, IndexConfig, MemoryConfig, PluginsConfig, SearchConfig
+    from .errors import KipuError
+    from .hookspecs import hookimpl
+    from .memory import Memory
+    from .types import Chunk, Document, FileInfo, Hit, IndexReport, Query, SearchResult, SearchResults, Status
+
+_HOME = {
+    "Chunk": "types",
+    "Document": "types",
+    "FileInfo": "types",
+    "FilesConfig": "config",
+    "Hit": "types",
+    "IndexConfig": "config",
+    "IndexReport": "types",
+    "KipuError": "errors",
+    "Memory": "memory",
+    "MemoryConfig": "config",
+    "PluginsConfig": "config",
+    "Query": "types",
+    "SearchConfig": "config",
+    "SearchResult": "types",
+    "SearchResults": "types",
+    "Status": "types",
+    "hookimpl": "hookspecs",
+}
+
+__all__ = [
+    "Chunk",
+    "Document",
+    "FileInfo",
+    "FilesConfig",
+    "Hit",
+    "IndexConfig",
+    "IndexReport",
+    "KipuError",
+    "Memory",
+    "MemoryConfig",
+    "PluginsConfig",
+    "Query",
+    "SearchConfig",
+    "SearchResult",
+    "SearchResults",
+    "Status",
+    "__version__",
+    "hookimpl",
+]
+
+
+def __getattr__(name: str) -> Any:
+    """Import a public name when it is first used, so that a plugin's ``from kipu import hookimpl`` costs little."""
+    home = _HOME.get(name)
+    if home is None:
+        raise AttributeError(f"module 'kipu' has no attribute {name!r}")
+    from importlib import import_module
+
+    value = getattr(import_module(f"{__name__}.{home}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

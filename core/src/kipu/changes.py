@@ -1,0 +1,277 @@
+"""How the index changes: a batch of files at a time, in one transaction that takes every strategy's tables along.
+
+Everything here runs inside of a transaction of the caller's; so no index is ever half updated, whatever happens.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+from typing import TYPE_CHECKING, Any
+
+import attrs
+
+from .database import sqlite_errors
+from .errors import KipuError, PluginFailedError
+from .files import date_of, source_of
+from .index import (
+    CHUNK_COLUMNS,
+    CHUNKS_AND_FILES,
+    KnownFile,
+    count_chunks,
+    known_files,
+    parts,
+    schema_version,
+    stored_chunk,
+)
+from .types import StoredChunk
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+
+    import aiosqlite
+
+    from .files import FoundFile
+    from .types import Chunk, IndexedStrategy
+
+__all__ = ["Batch", "PreparedFile", "apply", "backfill"]
+
+_BACKFILLED_AT_A_TIME = 1000
+
+
+@attrs.frozen
+class PreparedFile:
+    """A file as it is to stand in the index. ``chunks`` is None where they stay as they are.
+
+    ``previous_path`` is what the file was called before it was renamed; ``problem`` is why it has no chunks.
+    """
+
+    path: str
+    size: int
+    mtime_ns: int
+    ctime_ns: int
+    hash: str
+    chunker: str
+    chunks: Sequence[Chunk] | None
+    added: bool = False
+    problem: str | None = None
+    previous_path: str | None = None
+
+    @classmethod
+    def of(cls, found: FoundFile, hash: str, chunker: str, *, added: bool, problem: str | None) -> PreparedFile:
+        """A file as it is on disk, with its chunks left as they are."""
+        return cls(
+            found.path, found.size, found.mtime_ns, found.ctime_ns, hash, chunker, None, added=added, problem=problem
+        )
+
+
+@attrs.define
+class Batch:
+    """Changes to the index that are made together: files to put in, and the paths of files to take out."""
+
+    files: list[PreparedFile] = attrs.field(factory=list)
+    removed: list[str] = attrs.field(factory=list)
+
+
+async def apply(connection: aiosqlite.Connection, batch: Batch, strategies: Mapping[str, IndexedStrategy]) -> None:
+    """Change the index as the batch says.
+
+    Chunks that a file had before keep their rows, with new line numbers where they moved. A strategy that is not
+    among ``strategies`` misses the change; it is forgotten here, and backfilled when it is used again.
+    """
+    named = [path for file in batch.files for path in (file.path, file.previous_path) if path] + batch.removed
+    known = await known_files(connection, list(dict.fromkeys(named)))
+    rows = await _chunk_rows(connection, [file.id for file in known.values()])
+    plan = _Plan(await _next_id(connection, "chunks"))
+    file_rows = _FileRows(await _next_id(connection, "files"))
+    removed = {known[path].id for path in batch.removed if path in known}
+    for file in batch.files:
+        before = known.get(file.path)
+        if file.previous_path in known:
+            if before is None:
+                before = known[file.previous_path]
+            else:  # another process saw the new name first
+                removed.add(known[file.previous_path].id)
+        file_id = file_rows.put(file, before)
+        if file.chunks is not None:
+            plan.put(file, file_id, rows.get(file_id, []), renamed=before is not None and before.path != file.path)
+    plan.gone += [row.id for file_id in removed for row in rows.get(file_id, [])]
+    await file_rows.write(connection)
+    await plan.write(connection, strategies)
+    await connection.executemany("DELETE FROM files WHERE id = ?", [(file_id,) for file_id in removed])
+    marks = ", ".join("?" * len(strategies))
+    await connection.execute(f"DELETE FROM strategies WHERE name NOT IN ({marks})", list(strategies))
+
+
+async def backfill(
+    connection: aiosqlite.Connection,
+    name: str,
+    strategy: IndexedStrategy,
+    on_progress: Callable[[int, int], None] = lambda done, total: None,
+) -> None:
+    """Make a strategy's tables and fill them from the chunks that the index has; no file is read for it.
+
+    :param on_progress: called with the number of chunks done and of all chunks.
+    """
+    with _blamed(name, strategy):
+        await strategy.create(connection)
+    total, done, last = await count_chunks(connection), 0, 0
+    while True:
+        rows = list(
+            await connection.execute_fetchall(
+                f"SELECT {CHUNK_COLUMNS} FROM {CHUNKS_AND_FILES} WHERE chunks.id > ? ORDER BY chunks.id LIMIT ?",
+                (last, _BACKFILLED_AT_A_TIME),
+            )
+        )
+        if not rows:
+            break
+        with _blamed(name, strategy):
+            await strategy.add(connection, [stored_chunk(row) for row in rows])
+        done, last = done + len(rows), rows[-1][0]
+        on_progress(done, total)
+    await connection.execute(
+        "INSERT OR REPLACE INTO strategies (name, schema_version) VALUES (?, ?)", (name, schema_version(strategy))
+    )
+
+
+# --- A batch, worked out before it is written ----------------------------------------------------------------------
+
+
+@attrs.frozen
+class _ChunkRow:
+    """What is compared of a chunk that the index has."""
+
+    id: int
+    hash: str
+    place: tuple[int, str, int, int]
+
+
+class _Plan:
+    """What a batch does to the chunks."""
+
+    def __init__(self, next_id: int) -> None:
+        self._next_id = next_id
+        self._new: list[tuple[Any, ...]] = []
+        self._moved: list[tuple[Any, ...]] = []
+        self._stored: list[StoredChunk] = []
+        self._renamed: list[int] = []
+        self.gone: list[int] = []
+
+    def put(self, file: PreparedFile, file_id: int, rows: Sequence[_ChunkRow], *, renamed: bool) -> None:
+        """Pair the chunks of a file with the rows that it has: those with equal hashes, in order, keep their row."""
+        old: dict[str, list[_ChunkRow]] = {}
+        for row in reversed(rows):
+            old.setdefault(row.hash, []).append(row)
+        source, date = source_of(file.path), date_of(file.path)
+        times: dict[str, int] = {}
+        for position, chunk in enumerate(file.chunks or ()):
+            times[chunk.text] = times.get(chunk.text, -1) + 1
+            name = _chunk_name(file.path, chunk.text, times[chunk.text])
+            place, hash = (position, name, chunk.start_line, chunk.end_line), chunk.hash
+            kept = old[hash].pop() if old.get(hash) else None
+            if kept is not None and not renamed:
+                if kept.place != place:
+                    self._moved.append((*place, kept.id))
+                continue
+            said = (chunk.start_line, chunk.end_line, chunk.heading, chunk.heading_level, chunk.text, chunk.context)
+            if kept is not None:
+                id = kept.id
+                self._moved.append((*place, id))
+                self._renamed.append(id)
+            else:
+                id, self._next_id = self._next_id, self._next_id + 1
+                self._new.append((id, file_id, position, name, hash, *said))
+            self._stored.append(StoredChunk(id, name, file.path, source, date, *said))
+        self.gone += [row.id for left in old.values() for row in left]
+
+    async def write(self, connection: aiosqlite.Connection, strategies: Mapping[str, IndexedStrategy]) -> None:
+        """Change the chunks, and let each strategy follow: it is told of renamed chunks as if they came anew."""
+        if self.gone or self._renamed:
+            for name, strategy in strategies.items():
+                with _blamed(name, strategy):
+                    await strategy.remove(connection, self.gone + self._renamed)
+        await connection.executemany("DELETE FROM chunks WHERE id = ?", [(id,) for id in self.gone])
+        await connection.executemany(
+            "UPDATE chunks SET position = ?, chunk = ?, start_line = ?, end_line = ? WHERE id = ?", self._moved
+        )
+        await connection.executemany(
+            "INSERT INTO chunks (id, file_id, position, chunk, hash, start_line, end_line, heading, heading_level, "
+            "text, context) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            self._new,
+        )
+        if self._stored:
+            for name, strategy in strategies.items():
+                with _blamed(name, strategy):
+                    await strategy.add(connection, self._stored)
+
+
+class _FileRows:
+    """What a batch does to the files."""
+
+    def __init__(self, next_id: int) -> None:
+        self._next_id = next_id
+        self._new: list[tuple[Any, ...]] = []
+        self._changed: list[tuple[Any, ...]] = []
+
+    def put(self, file: PreparedFile, before: KnownFile | None) -> int:
+        """Take a file in, in place of what the index had of it; the id of its row."""
+        date = date_of(file.path)
+        values: tuple[Any, ...] = (file.path, source_of(file.path), date.isoformat() if date else None)
+        values += (file.size, file.mtime_ns, file.ctime_ns, file.hash, file.chunker, file.added, file.problem)
+        if before is not None:
+            self._changed.append((*values, before.id))
+            return before.id
+        id, self._next_id = self._next_id, self._next_id + 1
+        self._new.append((*values, id))
+        return id
+
+    async def write(self, connection: aiosqlite.Connection) -> None:
+        await connection.executemany(
+            "UPDATE files SET path = ?, source = ?, date = ?, size = ?, mtime_ns = ?, ctime_ns = ?, hash = ?, "
+            "chunker = ?, added = ?, problem = ? WHERE id = ?",
+            self._changed,
+        )
+        await connection.executemany(
+            "INSERT INTO files (path, source, date, size, mtime_ns, ctime_ns, hash, chunker, added, problem, id) "
+            "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            self._new,
+        )
+
+
+@contextlib.contextmanager
+def _blamed(name: str, strategy: IndexedStrategy) -> Iterator[None]:
+    """Say which strategy it was that failed. What SQLite says of the whole database is not its fault."""
+    try:
+        yield
+    except Exception as error:
+        if isinstance(error, (KipuError, *sqlite_errors())):
+            raise
+        raise PluginFailedError(
+            f'The strategy "{name}" ({type(strategy).__module__}) failed while indexing: '
+            f"{type(error).__name__}: {error}. Nothing was changed. Without it: -p no:NAME, with the plugin's name "
+            "from `kipu plugins`."
+        ) from error
+
+
+def _chunk_name(path: str, text: str, times_before: int) -> str:
+    """What callers call a chunk: the same as long as its text and its file stay, and no two are alike."""
+    return hashlib.sha256(f"{path}\0{times_before}\0{text}".encode("utf-8", "surrogatepass")).hexdigest()[:16]
+
+
+async def _next_id(connection: aiosqlite.Connection, table: str) -> int:
+    (row,) = await connection.execute_fetchall(
+        "SELECT coalesce((SELECT seq FROM sqlite_sequence WHERE name = ?), 0) + 1", (table,)
+    )
+    return int(row[0])
+
+
+async def _chunk_rows(connection: aiosqlite.Connection, file_ids: Sequence[int]) -> dict[int, list[_ChunkRow]]:
+    found: dict[int, list[_ChunkRow]] = {}
+    for marks, part in parts(file_ids):
+        for row in await connection.execute_fetchall(
+            "SELECT file_id, id, hash, position, chunk, start_line, end_line FROM chunks "
+            f"WHERE file_id IN ({marks}) ORDER BY file_id, position",
+            part,
+        ):
+            found.setdefault(row[0], []).append(_ChunkRow(row[1], row[2], tuple(row[3:7])))
+    return found

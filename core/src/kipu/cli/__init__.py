@@ -1,0 +1,151 @@
+"""The command line. Commands are imported when they are called, so that ``kipu --help`` starts at once.
+
+A plugin adds a command with an entry point in the group ``kipu.commands``, whose name is the command's name and whose
+value is a click command: it can be listed without importing the plugin, and cannot slow down or break the others.
+"""
+
+from __future__ import annotations
+
+import sys
+from importlib import import_module
+from typing import Any
+
+import click
+
+__all__ = ["COMMANDS", "kipu", "main"]
+
+# name: (module below this package, what it does)
+COMMANDS = {
+    "index": ("index", "Bring the index up to date with the memory files."),
+    "add": ("index", "Index single files now, wherever they are in the workspace."),
+    "search": ("search", "Find what the memory says about a question."),
+    "files": ("inspect", "List the files that the index knows."),
+    "status": ("inspect", "Say what is indexed, what is pending and what was skipped."),
+    "plugins": ("inspect", "List the installed plugins and what they register."),
+    "doctor": ("doctor", "Explain what works here, what does not, and how to mend it."),
+    "demo": ("demo", "Make a small project's memory, index it and search it."),
+    "init": ("init", "Make a workspace here: a memory folder and a configuration."),
+}
+_ALIASES = {"stats": "status"}
+
+
+class Commands(click.Group):
+    """The commands of the kernel, then those of plugins. None is imported before it is called."""
+
+    def list_commands(self, context: click.Context) -> list[str]:
+        return [*COMMANDS, *sorted(self._of_plugins())]
+
+    def get_command(self, context: click.Context, name: str) -> click.Command | None:
+        name = _ALIASES.get(name, name)
+        if name in COMMANDS:
+            command: click.Command = getattr(import_module(f"{__name__}.{COMMANDS[name][0]}"), f"{name}_command")
+            return command
+        value, distribution = self._of_plugins().get(name, ("", ""))
+        if not value:
+            return None
+        module, _, attribute = value.partition(":")
+        try:
+            loaded = getattr(import_module(module), attribute)
+        except Exception as error:
+            raise click.ClickException(
+                f'The command "{name}" cannot be used: its plugin {distribution} is broken '
+                f"({type(error).__name__}: {error})."
+            ) from error
+        if not isinstance(loaded, click.Command):
+            raise click.ClickException(f'The command "{name}" of {distribution} is not a click command: {value}.')
+        return loaded
+
+    def resolve_command(
+        self, context: click.Context, arguments: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        try:
+            return super().resolve_command(context, arguments)
+        except click.UsageError:
+            from ..plugins import did_you_mean
+
+            near = did_you_mean(arguments[0], self.list_commands(context))
+            raise click.UsageError(f'No command "{arguments[0]}".{near} See: kipu --help', context) from None
+
+    def format_commands(self, context: click.Context, formatter: click.HelpFormatter) -> None:
+        rows = [(name, text) for name, (_, text) in COMMANDS.items()]
+        with formatter.section("Commands"):
+            formatter.write_dl(rows)
+        if plugins := self._of_plugins():
+            with formatter.section("Commands of plugins"):
+                formatter.write_dl([(name, f"From {plugins[name][1]}.") for name in sorted(plugins)])
+
+    @staticmethod
+    def _of_plugins() -> dict[str, tuple[str, str]]:
+        from ..entrypoints import entry_points
+
+        return {point.name: (point.value, point.distribution) for point in entry_points("kipu.commands")}
+
+
+def _show_version(context: click.Context, parameter: click.Parameter, value: bool) -> None:
+    if not value or context.resilient_parsing:
+        return
+    from .. import __version__
+    from ..entrypoints import entry_points
+
+    names = dict.fromkeys(f"{point.distribution} {point.version}" for point in entry_points("kipu"))
+    click.echo(f"kipu-core {__version__}, Python {sys.version.split()[0]}")
+    click.echo(f"plugins: {', '.join(names) or 'none (pip install kipu brings the standard ones)'}")
+    context.exit()
+
+
+@click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.option("-p", "block", multiple=True, metavar="no:NAME", help="Leave a plugin alone for this call.")
+@click.option("--version", is_flag=True, is_eager=True, expose_value=False, callback=_show_version,
+              help="Show the versions of Kipu and of its plugins.")  # fmt: skip
+@click.pass_context
+def kipu(context: click.Context, block: tuple[str, ...]) -> None:
+    """Memory that people can read: Markdown files, and an index that finds what they say.
+
+    In a folder with notes in memory/, start with: kipu search "why redis"
+    """
+    for name in block:
+        if not name.startswith("no:") or len(name) < 4:
+            raise click.UsageError(f'-p takes no:NAME, with the name of a plugin from "kipu plugins", not "{name}".')
+    context.obj = [name[3:] for name in block]
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Run the command line and exit with one of the codes of ``docs/reference/commands.md``."""
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):  # Windows would use its code page, which lacks most of the world's letters
+            stream.reconfigure(encoding="utf-8", errors="backslashreplace")
+    sys.exit(_run(arguments))
+
+
+def _run(arguments: list[str] | None) -> Any:
+    try:
+        return kipu.main(arguments, prog_name="kipu", standalone_mode=False)
+    except click.exceptions.Exit as error:
+        return error.exit_code
+    except click.ClickException as error:
+        error.show()
+        return error.exit_code
+    except (click.Abort, KeyboardInterrupt):
+        click.echo("Interrupted. What was indexed so far is kept.", err=True)
+        return 130
+    except BrokenPipeError:
+        # Whoever read our output has enough. Python would complain when it flushes the closed stream at exit.
+        sys.stderr.close()
+        return 0
+    except Exception as error:
+        return _explain(error)
+
+
+def _explain(error: Exception) -> int:
+    """Say what went wrong, in a sentence for what Kipu raises on purpose. The exit code for it."""
+    from ..errors import KipuError
+
+    verbose = "-v" in sys.argv or "--verbose" in sys.argv
+    if verbose or not isinstance(error, KipuError):
+        import traceback
+
+        traceback.print_exception(error)
+    click.echo(
+        f"Error: {error}" if isinstance(error, KipuError) else f"Error, which is Kipu's own fault: {error!r}", err=True
+    )
+    return error.exit_code if isinstance(error, KipuError) else 1

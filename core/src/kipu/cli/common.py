@@ -1,0 +1,180 @@
+"""What the commands share: their options, the memory that they open, and how they print."""
+
+from __future__ import annotations
+
+import functools
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import attrs
+import click
+
+from ..config import CONFIG_FILE, load_config
+from ..files import HIDDEN_FOLDER, Workspace
+from ..memory import Memory
+from ..plugins import Plugins, disabled_by_environment
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Coroutine, Iterable, Sequence
+
+    from ..types import SkippedFile
+
+__all__ = ["Output", "find_workspace", "load_plugins", "open_memory", "run", "shared_options"]
+
+Answer = TypeVar("Answer")
+
+
+@attrs.define
+class Output:
+    """Where a command writes: data to stdout, everything for people to stderr. With ``--json``, only JSON is data."""
+
+    json: bool = False
+    quiet: bool = False
+    verbose: bool = False
+    _said: set[str] = attrs.field(factory=set)
+
+    def data(self, value: Any) -> None:
+        """Print a value as one JSON document."""
+        import json
+
+        click.echo(json.dumps(value, ensure_ascii=False, indent=2, default=_plain))
+
+    def line(self, text: str = "") -> None:
+        """Print a line of what was asked for."""
+        click.echo(text)
+
+    def note(self, text: str) -> None:
+        """Tell people something, once, unless they want quiet."""
+        if not self.quiet and text not in self._said:
+            self._said.add(text)
+            click.echo(text, err=True)
+
+    def notes(self, texts: Iterable[str]) -> None:
+        """Tell people several things."""
+        for text in texts:
+            self.note(text)
+
+    def skipped(self, files: Sequence[SkippedFile]) -> None:
+        """Name the files that could not be indexed: the first ones, or all of them if people want to know it all."""
+        shown = files if self.verbose else files[:10]
+        self.notes(f"skipped {file.path}: {file.reason}" for file in shown)
+        if len(files) > len(shown):
+            self.note(f"... and {len(files) - len(shown)} more; --verbose names all of them")
+
+    def table(self, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+        """Print a table: with rich where a person looks, and with tabs where a program does."""
+        if not sys.stdout.isatty():
+            for row in [columns, *rows]:
+                click.echo("\t".join(" ".join(cell.split()) for cell in row))
+            return
+        from rich import box
+        from rich.console import Console
+        from rich.table import Table
+        from rich.text import Text
+
+        table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+        for column in columns:
+            table.add_column(column, overflow="fold")
+        for row in rows:
+            table.add_row(*(Text(cell) for cell in row))
+        Console().print(table)
+
+    def progress(self, what: str) -> Progress:
+        """A progress bar on a terminal, and nothing elsewhere."""
+        return Progress(what, shown=not self.quiet and sys.stderr.isatty())
+
+
+class Progress:
+    """Shows how far long work has come; it appears with the first report, so short work shows nothing."""
+
+    def __init__(self, what: str, *, shown: bool) -> None:
+        self._what = what
+        self._shown = shown
+        self._bar: Any = None
+        self._task: Any = None
+
+    def __enter__(self) -> Callable[[int, int], None]:
+        return self._update
+
+    def __exit__(self, *error: object) -> None:
+        if self._bar is not None:
+            self._bar.stop()
+
+    def _update(self, done: int, total: int) -> None:
+        if not self._shown or (self._bar is None and done >= total):
+            return
+        if self._bar is None:
+            from rich.console import Console
+            from rich.progress import Progress as Bar
+
+            self._bar = Bar(console=Console(stderr=True), transient=True)
+            self._task = self._bar.add_task(self._what, total=total)
+            self._bar.start()
+        self._bar.update(self._task, completed=done, total=total)
+
+
+def shared_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add the options that every command has, and hand them over as ``output`` and ``workspace``."""
+
+    @click.option(
+        "-w",
+        "--workspace",
+        type=click.Path(),
+        metavar="FOLDER",
+        help="The workspace. By default the nearest folder above with kipu.toml or .kipu, else this one.",
+    )
+    @click.option("--json", "as_json", is_flag=True, help="Print one JSON document on stdout, and nothing else.")
+    @click.option("-q", "--quiet", is_flag=True, help="Print only what was asked for, and errors.")
+    @click.option("-v", "--verbose", is_flag=True, help="Print more, and where an error came from.")
+    @functools.wraps(command)
+    def with_output(*, workspace: str | None, as_json: bool, quiet: bool, verbose: bool, **rest: Any) -> Any:
+        return command(output=Output(as_json, quiet, verbose), workspace=find_workspace(workspace), **rest)
+
+    return with_output
+
+
+def find_workspace(given: str | None) -> Path:
+    """The workspace: the one that was named, else the nearest folder above that looks like one, else this folder."""
+    if given is not None:
+        return Path(given)
+    here = Path.cwd()
+    for folder in (here, *here.parents):
+        if (folder / CONFIG_FILE).is_file() or (folder / HIDDEN_FOLDER).is_dir():
+            return folder
+    return here
+
+
+def load_plugins(workspace: Path | None = None) -> Plugins:
+    """The plugins of this call, without those that the command line, the environment or the workspace block."""
+    blocked = dict.fromkeys(disabled_by_environment(), "KIPU_DISABLE_PLUGINS")
+    if workspace is not None:
+        blocked |= dict.fromkeys(load_config(workspace).plugins.disable, f"plugins.disable in {CONFIG_FILE}")
+    context = click.get_current_context(silent=True)
+    if context is not None:
+        blocked |= dict.fromkeys(context.find_root().obj or (), "-p")
+    return Plugins(blocked)
+
+
+def open_memory(workspace: Path, output: Output) -> Memory:
+    """The memory of a workspace. Problems with plugins are told to people."""
+    Workspace(workspace)  # a workspace that is not there is worth its own message
+    memory = Memory(workspace, plugins=load_plugins(workspace))
+    output.notes(memory.plugins.problems)
+    return memory
+
+
+def run(work: Coroutine[Any, Any, Answer]) -> Answer:
+    """Run asynchronous work to its end."""
+    import asyncio
+
+    return asyncio.run(work)
+
+
+def _plain(value: Any) -> Any:
+    """What JSON has no form for."""
+    if attrs.has(type(value)):
+        return {field.name: getattr(value, field.name) for field in attrs.fields(type(value))}
+    if hasattr(value, "isoformat"):
+        return value.isoformat()
+    return str(value)

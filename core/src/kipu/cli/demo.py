@@ -1,0 +1,82 @@
+"""``kipu demo``."""
+
+from __future__ import annotations
+
+import shlex
+import shutil
+from pathlib import Path
+from typing import Any
+
+import click
+
+from ..config import CONFIG_FILE
+from ..demo import SEARCHES
+from .common import Output, open_memory, run, shared_options
+from .search import as_json, print_result
+
+__all__ = ["demo_command"]
+
+_SHOWN = 2
+
+
+@click.command("demo")
+@click.argument("folder", default="kipu-demo", type=click.Path(file_okay=False, path_type=Path))
+@shared_options
+def demo_command(output: Output, workspace: Path, folder: Path) -> None:
+    """Make the memory of a small project in FOLDER (kipu-demo), index it and run five searches.
+
+    The notes are invented: six weeks of two coding agents and their team at a ferry-booking service.
+    """
+    _copy_notes(folder)
+
+    async def work() -> list[dict[str, object]]:
+        found = []
+        async with open_memory(folder, output) as memory:
+            with output.progress("Indexing") as on_progress:
+                report = await memory.index(on_progress=on_progress)
+            if not output.json:
+                output.line(f"{folder}: {report.added or report.unchanged} memory files, {report.chunks} chunks.\n")
+            for search in SEARCHES:
+                options: dict[str, Any] = dict(search.options)
+                results = await memory.search(search.query, max_results=_SHOWN, **options)
+                found.append({"why": search.why, **as_json(search.query, results)})
+                if not output.json:
+                    output.line(click.style(f"$ {_command(search.query, search.options)}", bold=True))
+                    output.line(f"# {search.why}")
+                    for rank, result in enumerate(results, 1):
+                        print_result(output, rank, result)
+        return found
+
+    found = run(work())
+    if output.json:
+        output.data({"workspace": str(folder.resolve()), "searches": found})
+        return
+    output.line("Now try your own, and read or change the notes with any editor:")
+    output.line(f"  cd {shlex.quote(str(folder))}")
+    output.line('  kipu search "who is on call" --full')
+    output.line("  kipu files --source juno")
+    output.line("  kipu status")
+    output.line("In a project of yours: kipu init")
+
+
+def _command(query: str, options: dict[str, str]) -> str:
+    flags = "".join(f" --{name} {shlex.quote(value)}" for name, value in options.items())
+    return f"kipu search {shlex.quote(query)} -n {_SHOWN}{flags}"
+
+
+def _copy_notes(folder: Path) -> None:
+    """Copy the notes of the demo, unless they are there; never into a folder with something else in it."""
+    if folder.exists() and any(folder.iterdir()):
+        if (folder / CONFIG_FILE).is_file() and (folder / "memory" / "runbook.md").is_file():
+            return
+        raise click.UsageError(
+            f"{folder} is not empty and is not an earlier demo. Name another folder: kipu demo FOLDER"
+        )
+    notes = Path(__file__).parent.parent / "demo" / "memory"
+    try:
+        shutil.copytree(notes, folder / "memory", dirs_exist_ok=True)
+        (folder / CONFIG_FILE).write_text(
+            "# The demo needs no options. `kipu init` writes a file that shows them.\n", "utf-8"
+        )
+    except OSError as error:
+        raise click.ClickException(f"The demo cannot be made in {folder}: {error}") from error

@@ -1,0 +1,150 @@
+"""``kipu doctor``: what this Python, this SQLite, these plugins and this index can and cannot do."""
+
+from __future__ import annotations
+
+import os
+import platform
+import sys
+from typing import TYPE_CHECKING, Any
+
+import attrs
+import click
+
+from .. import __version__
+from ..config import load_config
+from ..database import choose_driver
+from ..errors import KipuError
+from .common import Output, load_plugins, open_memory, run, shared_options
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from ..types import Status
+
+__all__ = ["doctor_command"]
+
+_PENDING = "they are indexed by the next search, or now by: kipu index"
+
+
+@attrs.frozen
+class Finding:
+    """One thing that was looked at. ``state`` is ``ok``, ``hint`` or ``problem``; ``mend`` says what to do."""
+
+    state: str
+    what: str
+    mend: str = ""
+
+
+@click.command("doctor")
+@shared_options
+def doctor_command(output: Output, workspace: Path) -> int:
+    """Explain what works here, what does not, and how to mend it. Changes nothing."""
+    findings = [*_python(), *_sqlite(), *_plugins(workspace), *_workspace(workspace, output)]
+    if output.json:
+        output.data(findings)
+    else:
+        for finding in findings:
+            color = {"ok": "green", "hint": "yellow", "problem": "red"}[finding.state]
+            output.line(f"{click.style(f'{finding.state:8}', fg=color)} {finding.what}")
+            if finding.mend:
+                output.line(f"         {finding.mend}")
+    return 1 if any(finding.state == "problem" for finding in findings) else 0
+
+
+def _python() -> Iterator[Finding]:
+    yield Finding("ok", f"kipu-core {__version__}, Python {platform.python_version()} on {platform.system()}")
+    encoding = sys.getfilesystemencoding().lower()
+    if encoding != "utf-8":
+        yield Finding("hint", f"file names are in {encoding}", "Set PYTHONUTF8=1 for names in every script.")
+
+
+def _sqlite() -> Iterator[Finding]:
+    driver = choose_driver()
+    connection = driver.connect(":memory:")
+    try:
+        connection.execute("CREATE VIRTUAL TABLE test USING fts5(text)")
+        fts5 = True
+    except driver.OperationalError:
+        fts5 = False
+    finally:
+        connection.close()
+    name = f"SQLite {driver.sqlite_version} by {driver.__name__}"
+    if fts5:
+        yield Finding("ok", f"{name}, with FTS5: search by words")
+    else:
+        yield Finding("problem", f"{name}, without FTS5: no search by words", "pip install pysqlite3")
+    if not hasattr(driver.Connection, "enable_load_extension"):
+        yield Finding(
+            "hint",
+            "this Python's SQLite cannot load extensions; nothing that is installed needs one",
+            "If something does: pip install pysqlite3",
+        )
+
+
+def _plugins(workspace: Path) -> Iterator[Finding]:
+    try:
+        plugins = load_plugins(workspace)
+    except KipuError:
+        plugins = load_plugins()  # what is wrong with the configuration is found below
+    for info in plugins.infos:
+        name = f"{info.distribution} {info.version}: {', '.join(info.registers) or 'registers nothing'}"
+        if info.state == "active" and not info.reason:
+            yield Finding("ok", name)
+        else:
+            yield Finding("problem" if info.state == "broken" else "hint", f"{name}; {info.state}: {info.reason}")
+    for kind, what in (("chunker", "nothing can be indexed"), ("strategy", "nothing can be searched")):
+        if not plugins.names(kind):
+            yield Finding("problem", f"no plugin with a {kind}: {what}", "pip install kipu")
+    for problem in plugins.problems:
+        yield Finding("hint", problem)
+
+
+def _workspace(workspace: Path, output: Output) -> Iterator[Finding]:
+    async def work() -> Status:
+        async with open_memory(workspace, attrs.evolve(output, quiet=True)) as memory:
+            return await memory.status()
+
+    try:
+        load_config(workspace)
+        status = run(work())
+    except KipuError as error:
+        yield Finding("problem", f"the workspace {workspace} cannot be used", str(error))
+        return
+    yield Finding("ok", f"workspace {status.workspace}: {status.files:,} files, {status.chunks:,} chunks")
+    yield from _index(status)
+
+
+def _index(status: Status) -> Iterator[Finding]:
+    damage = _damage(status.index_path)
+    if not os.path.exists(status.index_path):
+        yield Finding("hint", "there is no index yet", "The first search makes it, or: kipu index")
+    elif damage:
+        yield Finding("problem", f"the index is damaged: {damage}", "Make it anew: kipu index --force")
+    else:
+        yield Finding("ok", f"the index {status.index_path} is sound, {status.index_bytes / 1e6:.1f} MB")
+    folder = os.path.dirname(status.index_path)
+    if not os.access(folder if os.path.isdir(folder) else status.workspace, os.W_OK):
+        yield Finding("problem", f"{folder} cannot be written: changes are not indexed", "Make the folder writable.")
+    if status.pending:
+        yield Finding("hint", f"{len(status.pending):,} files are not indexed as they are on disk", _PENDING)
+    for file in status.skipped:
+        yield Finding("hint", f"skipped {file.path}", file.reason)
+    for missing in status.missing:
+        yield Finding("hint", f"{missing} is missing", "Bring it back, or forget it with: kipu index --prune")
+
+
+def _damage(path: str) -> str | None:
+    """What a check of all pages finds; None where all is well."""
+    if not os.path.exists(path):
+        return None
+    driver = choose_driver()
+    try:
+        connection: Any = driver.connect(path)
+        try:
+            found: str = connection.execute("PRAGMA quick_check(1)").fetchone()[0]
+        finally:
+            connection.close()
+    except driver.DatabaseError as error:
+        return str(error)
+    return None if found == "ok" else found

@@ -1,0 +1,105 @@
+"""``kipu index`` and ``kipu add``."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import attrs
+import click
+
+from ..errors import KipuError
+from ..files import MEMORY_FOLDER
+from .common import Output, open_memory, run, shared_options
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from ..memory import Memory
+    from ..types import IndexReport
+
+__all__ = ["add_command", "index_command"]
+
+NOTHING_INDEXED = 4
+
+
+@click.command("index")
+@click.option("--force", is_flag=True, help="Read every file and build everything anew, changed or not.")
+@click.option("--prune", is_flag=True, help="Forget files whose folder is missing.")
+@shared_options
+def index_command(output: Output, workspace: Path, *, force: bool, prune: bool) -> int:
+    """Bring the index up to date with the memory files.
+
+    Only what changed is read. A search does the same by itself; this is for seeing what happens.
+    """
+
+    async def work() -> tuple[IndexReport, bool]:
+        async with open_memory(workspace, output) as memory:
+            with output.progress("Indexing") as on_progress:
+                report = await memory.index(force=force, prune=prune, on_progress=on_progress)
+            output.notes(memory.plugins.problems)
+            return report, _found_nothing(memory, report)
+
+    report, nothing = run(work())
+    if output.json:
+        output.data(report)
+    elif not output.quiet:
+        output.line(_summary(report))
+    _tell(output, report)
+    if nothing:
+        output.note(
+            f"Nothing to index: {workspace} has no Markdown file in {MEMORY_FOLDER}/. "
+            "Make a workspace with: kipu init. Or see one first: kipu demo"
+        )
+    return NOTHING_INDEXED if nothing or report.skipped else 0
+
+
+@click.command("add")
+@click.argument("files", nargs=-1, required=True, metavar="FILE...", type=click.Path())
+@click.option("--force", is_flag=True, help="Chunk the files anew, changed or not.")
+@shared_options
+def add_command(output: Output, workspace: Path, files: tuple[str, ...], *, force: bool) -> int:
+    """Index single files now, and keep them in the memory wherever they are in the workspace.
+
+    FILE is a path, relative to this folder or absolute.
+    """
+    import os
+
+    total, failed = [], []
+
+    async def work() -> None:
+        async with open_memory(workspace, output) as memory:
+            for file in files:
+                try:
+                    total.append(await memory.add(os.path.abspath(file), force=force))
+                except KipuError as error:
+                    failed.append({"path": file, "reason": str(error)})
+                    click.echo(f"Error: {error}", err=True)
+
+    run(work())
+    counts = {name: sum(getattr(report, name) for report in total) for name in ("added", "changed", "unchanged")}
+    if output.json:
+        output.data(counts | {"chunks": total[-1].chunks if total else 0, "failed": failed})
+    elif not output.quiet and total:
+        output.line(_counted(counts | {"chunks": total[-1].chunks}))
+    return NOTHING_INDEXED if failed else 0
+
+
+def _found_nothing(memory: Memory, report: IndexReport) -> bool:
+    return not (report.chunks or report.added or report.unchanged or report.removed or report.renamed)
+
+
+def _summary(report: IndexReport) -> str:
+    return f"{_counted(attrs.asdict(report, recurse=False))} ({report.seconds:.2f} s)"
+
+
+def _counted(counts: dict[str, int]) -> str:
+    kinds = ("added", "changed", "renamed", "removed", "unchanged")
+    said = [f"{counts[kind]:,} {kind}" for kind in kinds if counts.get(kind)]
+    return f"{', '.join(said) or 'no files'}; {counts['chunks']:,} chunks in the index"
+
+
+def _tell(output: Output, report: IndexReport) -> None:
+    output.notes(report.notes)
+    output.skipped(report.skipped)
+    for folder in report.missing:
+        output.note(f"{folder} is missing; what was indexed of it is kept. If it is gone for good: kipu index --prune")

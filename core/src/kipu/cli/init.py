@@ -1,0 +1,76 @@
+"""``kipu init``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from ..config import CONFIG_FILE
+from ..database import make_hidden_folder
+from ..files import HIDDEN_FOLDER, MEMORY_FOLDER
+from .common import Output, shared_options
+
+__all__ = ["init_command"]
+
+_CONFIG = """\
+# The configuration of Kipu. Everything here has a default; what is commented out shows it.
+
+# [files]
+# paths = []                  # further files and folders with memories, besides memory/
+# exclude = []                # what to leave out, in the syntax of .gitignore
+
+# [index]
+# chunker = "markdown"        # or with options: { use = "markdown", tokens = 200 }
+
+# [search]
+# strategy = "keyword"
+# postprocessors = ["threshold"]
+# max_results = 6
+# sync = true                 # a search first takes in what changed on disk
+
+# [plugins]
+# disable = []                # plugins to leave alone; "kipu plugins" lists them
+"""
+
+_NOTE = """\
+# Memory
+
+What is worth remembering goes into Markdown files in this folder, for people and agents alike.
+
+- A file named by a date, such as 2026-11-29.md, is what happened that day.
+- Any other file is evergreen: what holds until somebody changes it.
+- A folder, such as team/, is a source: a search can be limited to it.
+"""
+
+
+@click.command("init")
+@click.argument("folder", required=False, type=click.Path(file_okay=False, path_type=Path))
+@shared_options
+def init_command(output: Output, workspace: Path, folder: Path | None) -> None:
+    """Make a workspace in FOLDER, by default here: a memory folder and a configuration.
+
+    What is there already is left as it is.
+    """
+    context = click.get_current_context()
+    named = context.get_parameter_source("workspace") is click.core.ParameterSource.COMMANDLINE
+    root = folder or (workspace if named else Path.cwd())
+    made = []
+    memory = root / MEMORY_FOLDER
+    try:
+        if not memory.exists():
+            memory.mkdir(parents=True)
+            (memory / "README.md").write_text(_NOTE, "utf-8")
+            made.append(f"{MEMORY_FOLDER}/README.md")
+        config = root / CONFIG_FILE
+        if not config.exists():
+            config.write_text(_CONFIG, "utf-8")
+            made.append(CONFIG_FILE)
+        make_hidden_folder(root / HIDDEN_FOLDER)
+    except OSError as error:
+        raise click.ClickException(f"{root} cannot be made a workspace: {error.strerror}: {error.filename}") from error
+    if output.json:
+        output.data({"workspace": str(root.resolve()), "made": made})
+        return
+    output.line(f"{root.resolve()}: {'made ' + ', '.join(made) if made else 'is a workspace already'}")
+    output.note(f'Write notes in {MEMORY_FOLDER}/, then: kipu search "what to remember"')

@@ -1,0 +1,109 @@
+"""``kipu files``, ``kipu status`` and ``kipu plugins``."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from .common import Output, load_plugins, open_memory, run, shared_options
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from ..types import FileInfo, Status
+
+__all__ = ["files_command", "plugins_command", "status_command"]
+
+
+@click.command("files")
+@click.option("--source", help="Only files with this source label.")
+@shared_options
+def files_command(output: Output, workspace: Path, *, source: str | None) -> None:
+    """List the files that the index knows, after it was brought up to date."""
+
+    async def work() -> list[FileInfo]:
+        async with open_memory(workspace, output) as memory:
+            return await memory.files(source=source)
+
+    files = run(work())
+    if output.json:
+        output.data([_file(file) for file in files])
+        return
+    output.table(
+        ("path", "source", "date", "chunks", "bytes", "problem"),
+        [
+            (
+                file.path,
+                file.source,
+                str(file.date or "evergreen"),
+                str(file.chunks),
+                str(file.size),
+                file.problem or "",
+            )
+            for file in files
+        ],
+    )
+
+
+def _file(file: FileInfo) -> dict[str, object]:
+    return {
+        "path": file.path,
+        "source": file.source,
+        "date": file.date,
+        "evergreen": file.evergreen,
+        "size": file.size,
+        "chunks": file.chunks,
+        "problem": file.problem,
+    }
+
+
+@click.command("status")
+@shared_options
+def status_command(output: Output, workspace: Path) -> None:
+    """Say what is indexed, what is pending and what was skipped. Changes nothing."""
+
+    async def work() -> Status:
+        async with open_memory(workspace, output) as memory:
+            return await memory.status()
+
+    status = run(work())
+    if output.json:
+        output.data(status)
+        return
+    sources = ", ".join(f"{label} ({count:,})" for label, count in status.sources.items())
+    output.line(f"workspace       {status.workspace}")
+    output.line(f"files           {status.files:,}")
+    output.line(f"chunks          {status.chunks:,}")
+    output.line(f"sources         {sources or 'none'}")
+    output.line(f"pending         {len(status.pending):,}")
+    output.line(f"chunker         {status.chunker}")
+    output.line(f"strategy        {status.strategy}")
+    output.line(f"post-processors {', '.join(status.postprocessors) or 'none'}")
+    output.line(f"index           {status.index_path} ({status.index_bytes / 1e6:.1f} MB)")
+    if output.verbose:
+        for path in status.pending:
+            output.line(f"pending: {path}")
+    output.skipped(status.skipped)
+    for folder in status.missing:
+        output.note(f"{folder} is missing; what was indexed of it is kept. If it is gone for good: kipu index --prune")
+
+
+@click.command("plugins")
+@shared_options
+def plugins_command(output: Output, workspace: Path) -> None:
+    """List the installed plugins: what each registers, whether it is in use, and if not, why."""
+    plugins = load_plugins(workspace)
+    if output.json:
+        output.data({"plugins": plugins.infos, "problems": plugins.problems})
+        return
+    output.table(
+        ("distribution", "version", "plugin", "registers", "state", "reason"),
+        [
+            (info.distribution, info.version, info.name, ", ".join(info.registers), info.state, info.reason)
+            for info in plugins.infos
+        ],
+    )
+    if not plugins.infos:
+        output.note("No plugin is installed. The standard ones come with: pip install kipu")
+    output.notes(plugins.problems)

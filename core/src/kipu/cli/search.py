@@ -1,0 +1,110 @@
+"""``kipu search``."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from .common import Output, load_plugins, open_memory, run, shared_options
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from ..plugins import PerCallOption
+    from ..types import SearchResult, SearchResults
+
+__all__ = ["as_json", "print_result"]  # and search_command, which is made when it is asked for
+
+
+def _search(output: Output, workspace: Path, query: tuple[str, ...], *, full: bool, **options: Any) -> None:
+    """Find what the memory says about QUERY, best first.
+
+    What changed on disk is indexed first. Quote a phrase to ask for it word by word: kipu search '"read replica"'.
+    """
+    text = " ".join(query)
+    sync = False if options.pop("no_sync") else None
+    given = {name: value for name, value in options.items() if value is not None}
+
+    async def work() -> SearchResults:
+        async with open_memory(workspace, output) as memory:
+            with output.progress("Indexing what changed") as on_progress:
+                results = await memory.search(text, sync=sync, on_progress=on_progress, **given)
+            output.notes(memory.plugins.problems)
+            return results
+
+    results = run(work())
+    if output.json:
+        output.data(as_json(text, results))
+    else:
+        for rank, result in enumerate(results, 1):
+            print_result(output, rank, result, full=full)
+    output.notes(results.notes)
+    if not results:
+        output.note("No results.")
+    if results.pending:
+        output.note(f"Not searched, because not indexed yet: {len(results.pending)} files. Index them with: kipu index")
+
+
+def as_json(query: str, results: SearchResults) -> dict[str, Any]:
+    """The results as one JSON document, with the names that they have in Python."""
+    return {
+        "query": query,
+        "results": list(results),
+        "stale": results.stale,
+        "degraded": results.degraded,
+        "pending": results.pending,
+        "notes": results.notes,
+    }
+
+
+def print_result(output: Output, rank: int, result: SearchResult, *, full: bool = False) -> None:
+    """Print a result for people: where it is, how well it fits, and what it says."""
+    lines = f"{result.start_line}-{result.end_line}" if result.end_line > result.start_line else f"{result.start_line}"
+    place = click.style(f"{result.path}:{lines}", fg="cyan", bold=True)
+    heading = f"  {result.heading}" if result.heading else ""
+    output.line(f"{rank}. {place}  {result.score:.2f}{heading}")
+    for line in (result.text if full else result.snippet).split("\n"):
+        output.line(f"   {line}".rstrip())
+    output.line()
+
+
+def _flag(option: PerCallOption) -> click.Option:
+    """The command-line flag of a plugin's per-call option."""
+    field = option.field
+    kinds: dict[Any, Any] = {"float": float, "int": int, "str": str, "bool": bool, float: float, int: int, bool: bool}
+    about = field.metadata.get("help", "")
+    return click.Option(
+        [f"--{option.name.replace('_', '-')}", option.name],
+        type=kinds.get(field.type, str),
+        default=None,
+        help=f"{about} [{option.registration.kind} {option.registration.name}]".strip(),
+    )
+
+
+def _make_command() -> click.Command:
+    """The command, with a flag for each per-call option of an installed plugin."""
+    command = click.command("search")(shared_options(_search))
+    own = [
+        click.Argument(["query"], nargs=-1, required=True),
+        click.Option(["-n", "--max-results"], type=int, help="How many results at most. [default: 6]"),
+        click.Option(["--strategy"], help="The strategy to use instead of the configured one."),
+        click.Option(["--source"], help="Only files with this source label."),
+        click.Option(["--since"], metavar="DATE", help="Only dated files of this day or later."),
+        click.Option(["--until"], metavar="DATE", help="Only dated files of this day or earlier."),
+        click.Option(["--no-sync"], is_flag=True, help="Answer from the index as it is."),
+        click.Option(["--full"], is_flag=True, help="Print whole chunks."),
+    ]
+    command.params[:0] = own
+    taken = {parameter.name for parameter in command.params}
+    command.params += [
+        _flag(option) for name, option in sorted(load_plugins().per_call_options().items()) if name not in taken
+    ]
+    return command
+
+
+def __getattr__(name: str) -> Any:
+    """Make the command when it is asked for: its flags depend on the plugins of this call."""
+    if name == "search_command":
+        return _make_command()
+    raise AttributeError(name)

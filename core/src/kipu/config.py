@@ -1,0 +1,252 @@
+"""Configuration, from ``kipu.toml`` or from Python, and the components that it names.
+
+Both roads end in the same attrs classes with the same validators: an option that does not exist, or a value that
+cannot be, is an error that says where it stands.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import attrs
+from attrs import validators
+
+from .errors import ConfigurationError, KipuError
+from .plugins import check_component, did_you_mean
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from .plugins import PerCallOption, Plugins, Registration
+
+__all__ = [
+    "CONFIG_FILE",
+    "FilesConfig",
+    "IndexConfig",
+    "MemoryConfig",
+    "PluginsConfig",
+    "SearchConfig",
+    "build_component",
+    "load_config",
+    "with_options",
+]
+
+CONFIG_FILE = "kipu.toml"
+
+_strings = validators.deep_iterable(validators.instance_of(str), validators.instance_of((list, tuple)))
+
+
+def _is_component(instance: Any, attribute: attrs.Attribute[Any], value: Any) -> None:
+    if isinstance(value, str) or (isinstance(value, dict) and isinstance(value.get("use"), str)):
+        return
+    if isinstance(value, (dict, list, tuple, int, float)) or value is None:
+        raise TypeError(
+            f'{attribute.name}: write a name such as "example", or a table with the name and its options such as '
+            f'{{ use = "example", ... }}; this is {value!r}'
+        )
+
+
+@attrs.frozen
+class FilesConfig:
+    """Which files are memory files: those below ``memory/`` and below the further ``paths``."""
+
+    paths: Sequence[str] = attrs.field(
+        factory=list,
+        validator=_strings,
+        metadata={"help": "Further files and folders, relative to the workspace or absolute."},
+    )
+    exclude: Sequence[str] = attrs.field(
+        factory=list,
+        validator=_strings,
+        metadata={"help": "What to leave out, in the syntax of .gitignore, relative to the workspace."},
+    )
+
+
+@attrs.frozen
+class IndexConfig:
+    """How memory files become chunks."""
+
+    chunker: Any = attrs.field(
+        default="markdown",
+        validator=_is_component,
+        metadata={"help": "The chunker: a name, or a table with `use` and its options."},
+    )
+
+
+@attrs.frozen
+class SearchConfig:
+    """How queries become results."""
+
+    strategy: Any = attrs.field(
+        default="keyword",
+        validator=_is_component,
+        metadata={"help": "The strategy: a name, or a table with `use` and its options."},
+    )
+    postprocessors: Sequence[Any] = attrs.field(
+        factory=lambda: ["threshold"],
+        validator=validators.deep_iterable(_is_component, validators.instance_of((list, tuple))),
+        metadata={"help": "The post-processors, in order: names, or tables with `use` and options."},
+    )
+    max_results: int = attrs.field(
+        default=6,
+        validator=[validators.instance_of(int), validators.ge(1)],
+        metadata={"help": "How many results a search returns at most."},
+    )
+    sync: bool = attrs.field(
+        default=True,
+        validator=validators.instance_of(bool),
+        metadata={"help": "Whether a search first takes in what changed on disk."},
+    )
+
+
+@attrs.frozen
+class PluginsConfig:
+    """Which plugins to use."""
+
+    disable: Sequence[str] = attrs.field(
+        factory=list,
+        validator=_strings,
+        metadata={"help": "Plugins to leave alone, by the name of their distribution or entry point."},
+    )
+
+
+def _to_path(value: Any) -> Path:
+    try:
+        return Path(value)
+    except TypeError:
+        raise ConfigurationError(f"The workspace must be a path, not {value!r}.") from None
+
+
+@attrs.frozen
+class MemoryConfig:
+    """Everything that can be configured of a memory.
+
+    In Python, a component may also be an object: ``SearchConfig(strategy=Newest())``.
+    """
+
+    workspace: Path = attrs.field(default=Path(), converter=_to_path)
+    files: FilesConfig = attrs.field(factory=FilesConfig, validator=validators.instance_of(FilesConfig))
+    index: IndexConfig = attrs.field(factory=IndexConfig, validator=validators.instance_of(IndexConfig))
+    search: SearchConfig = attrs.field(factory=SearchConfig, validator=validators.instance_of(SearchConfig))
+    plugins: PluginsConfig = attrs.field(factory=PluginsConfig, validator=validators.instance_of(PluginsConfig))
+
+
+def load_config(workspace: Path) -> MemoryConfig:
+    """The configuration of a workspace: its ``kipu.toml`` where it has one, else the defaults.
+
+    :raises ConfigurationError: the file is not TOML, or has an option or a value that cannot be.
+    """
+    path = workspace / CONFIG_FILE
+    try:
+        text = path.read_text("utf-8-sig")
+    except (FileNotFoundError, NotADirectoryError):
+        return MemoryConfig(workspace)
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigurationError(f"{path} cannot be read: {error}. It must be a TOML file in UTF-8.") from None
+    import tomllib
+
+    try:
+        tables = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise ConfigurationError(f"{path} is not valid TOML: {error}.") from None
+    if "workspace" in tables:
+        raise ConfigurationError(f'{path}: no option "workspace". The workspace is the folder of this file.')
+    if not tables:
+        return MemoryConfig(workspace)
+    config: MemoryConfig = _structure(tables, MemoryConfig, str(path))
+    return attrs.evolve(config, workspace=workspace)
+
+
+def build_component(plugins: Plugins, kind: str, choice: Any, where: str) -> Any:
+    """The component that a configuration names: by name, by a table with ``use`` and options, or as an object.
+
+    :param where: where the choice stands, for the message of an error, such as ``search.strategy``.
+    :raises PluginNotFoundError: no plugin registers that name.
+    :raises ConfigurationError: an option that the component does not have, or a value that it refuses.
+    """
+    if isinstance(choice, str):
+        choice = {"use": choice}
+    if not isinstance(choice, dict):
+        check_component(kind, where, choice)
+        return choice
+    options = {name: value for name, value in choice.items() if name != "use"}
+    factory = plugins.find(kind, choice["use"]).factory
+    if not options:
+        return _call(factory, {}, f'{where}, {kind} "{choice["use"]}"')
+    return _structure(options, factory, f'{where}, {kind} "{choice["use"]}"')
+
+
+def with_options(component: Any, registration: Registration, options: Sequence[tuple[PerCallOption, Any]]) -> Any:
+    """``component`` with per-call options in place of its own; made anew where it is another class or None."""
+    values = {option.field.name: value for option, value in options}
+    names = ", ".join(option.name for option, _ in options)
+    if type(component) is registration.factory:
+        values = {field.name: getattr(component, field.name) for field in attrs.fields(type(component))} | values
+    return _call(registration.factory, values, names)
+
+
+def _call(factory: Any, values: Mapping[str, Any], where: str) -> Any:
+    arguments = {field.alias: values[field.name] for field in attrs.fields(factory) if field.name in values}
+    try:
+        return factory(**arguments)
+    except KipuError:
+        raise
+    except (TypeError, ValueError) as error:
+        raise ConfigurationError(f"{where}: {_first_line(error)}") from error
+
+
+def _structure(tables: Mapping[str, Any], target: Any, where: str) -> Any:
+    """Build an attrs class from tables, strictly: cattrs left to itself turns "false" into True and drops typos."""
+    import cattrs
+    from cattrs.strategies import configure_union_passthrough
+
+    converter = cattrs.Converter(forbid_extra_keys=True, detailed_validation=True)
+
+    def strict(value: Any, kind: Any) -> Any:
+        allowed = (int, float) if kind is float else kind
+        if not isinstance(value, allowed) or (isinstance(value, bool) and kind is not bool):
+            raise TypeError(f"must be {_SPOKEN[kind]}, not {value!r}")
+        return kind(value)
+
+    for kind in _SPOKEN:
+        converter.register_structure_hook(kind, strict)
+    configure_union_passthrough(str | int | float | bool | None, converter)
+    try:
+        return converter.structure(tables, target)
+    except (cattrs.ClassValidationError, cattrs.ForbiddenExtraKeysError) as error:
+        raise ConfigurationError("\n".join(f"{where}: {line}" for line in _explain(error, ()))) from None
+
+
+_SPOKEN = {bool: "true or false", int: "a whole number", float: "a number", str: "a text in quotes"}
+
+
+def _explain(error: BaseException, path: tuple[str, ...]) -> list[str]:
+    """One line for each thing that is wrong, with the path of its key."""
+    import cattrs
+
+    if isinstance(error, cattrs.ForbiddenExtraKeysError):
+        known = [field.name for field in attrs.fields(error.cl)]
+        return [
+            f'no option "{".".join((*path, key))}".{did_you_mean(key, known)} '
+            + (f"It has: {', '.join(known)}." if known else "It has none.")
+            for key in sorted(error.extra_fields)
+        ]
+    if isinstance(error, BaseExceptionGroup):
+        lines = []
+        for part in error.exceptions:
+            step = [
+                str(note.name if hasattr(note, "name") else note.index)
+                for note in getattr(part, "__notes__", [])
+                if hasattr(note, "name") or hasattr(note, "index")
+            ]
+            lines += _explain(part, (*path, *step))
+        return lines
+    message = _first_line(error)
+    return [f"{'.'.join(path)}: {message}" if path and not message.startswith(f"{path[-1]}:") else message]
+
+
+def _first_line(error: BaseException) -> str:
+    """What a validator said; attrs puts the attribute, the class and the value behind it as further arguments."""
+    text = str(error.args[0]) if error.args else str(error)
+    return text.strip().split("\n")[0] or type(error).__name__

@@ -1,0 +1,353 @@
+"""Opens the SQLite file of the index: which driver, which settings, and what to do when it cannot be used.
+
+The index is derived from the memory files. One that is damaged, or that another version of Kipu made, is set aside
+or made anew; nothing in it is worth a failed search.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import sqlite3
+from typing import TYPE_CHECKING, Any
+
+import aiosqlite
+import attrs
+
+from .errors import IndexBusyError, IndexUnavailableError
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Coroutine, Iterator
+    from pathlib import Path
+    from types import ModuleType
+
+__all__ = ["BUSY_SECONDS", "Database", "choose_driver", "make_hidden_folder", "sqlite_errors"]
+
+# How long to wait for another process that writes. Batches are short, so this is far more than one needs.
+BUSY_SECONDS = 10.0
+# How many rows aiosqlite fetches at a time from its thread.
+_ROWS_AT_A_TIME = 1024
+_READERS = 4
+
+_SCHEMA_VERSION = 1
+_SCHEMA = """
+CREATE TABLE files (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    path TEXT NOT NULL UNIQUE,
+    source TEXT NOT NULL,
+    date TEXT,
+    size INTEGER NOT NULL,
+    mtime_ns INTEGER NOT NULL,
+    ctime_ns INTEGER NOT NULL,
+    hash TEXT NOT NULL,
+    chunker TEXT NOT NULL,
+    added INTEGER NOT NULL DEFAULT 0,
+    problem TEXT
+);
+CREATE TABLE chunks (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    file_id INTEGER NOT NULL REFERENCES files(id),
+    position INTEGER NOT NULL,
+    chunk TEXT NOT NULL,
+    hash TEXT NOT NULL,
+    start_line INTEGER NOT NULL,
+    end_line INTEGER NOT NULL,
+    heading TEXT NOT NULL,
+    heading_level INTEGER NOT NULL,
+    text TEXT NOT NULL,
+    context TEXT NOT NULL
+);
+CREATE INDEX chunks_by_file ON chunks(file_id, position);
+CREATE INDEX chunks_by_name ON chunks(chunk);
+CREATE TABLE strategies (
+    name TEXT PRIMARY KEY,
+    schema_version TEXT NOT NULL
+);
+"""
+
+
+def choose_driver() -> ModuleType:
+    """The standard library's ``sqlite3`` where it can load extensions, else ``pysqlite3`` where it is installed.
+
+    Many builds of Python (those of pyenv and of macOS among them) cannot load extensions; ``pysqlite3`` is a drop-in
+    that can. Without either, everything works that needs no extension.
+    """
+    if hasattr(sqlite3.Connection, "enable_load_extension"):
+        return sqlite3
+    try:
+        import pysqlite3
+    except ImportError:
+        return sqlite3
+    driver: ModuleType = pysqlite3
+    return driver
+
+
+@attrs.frozen
+class _Open:
+    """An open connection, and which file it was opened on: the one at that path may be another by now."""
+
+    connection: aiosqlite.Connection
+    file: tuple[int, int] | None
+
+
+def sqlite_errors() -> tuple[type[Exception], ...]:
+    """What the driver raises: its classes are not those of the standard library."""
+    return tuple({sqlite3.Error, choose_driver().Error})
+
+
+class Database:
+    """The connections of one memory to its index: one that writes, and a few that read side by side.
+
+    :param path: the SQLite file. It and its folder are made when something is first written.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.driver = choose_driver()
+        self.notes: list[str] = []
+        self._writer: _Open | None = None
+        self._writing = asyncio.Lock()
+        self._idle: list[_Open] = []
+        self._reading = asyncio.Semaphore(_READERS)
+
+    @property
+    def exists(self) -> bool:
+        """Whether there is an index on disk."""
+        return self.path.exists()
+
+    @contextlib.asynccontextmanager
+    async def transaction(self, wait: float = BUSY_SECONDS) -> AsyncIterator[aiosqlite.Connection]:
+        """A connection inside of a transaction: committed at the end, rolled back on any error or cancellation.
+
+        :param wait: how many seconds to wait for another process that is writing.
+        :raises IndexBusyError: it is still writing after that.
+        :raises IndexUnavailableError: the index cannot be written.
+        """
+        async with self._writing:
+            with self._explained():
+                writer = await self._open_writer(wait)
+                try:
+                    await _uninterrupted(writer.execute("BEGIN IMMEDIATE"))
+                    yield writer
+                    await _uninterrupted(writer.commit())
+                except BaseException:
+                    await _uninterrupted(writer.rollback())
+                    raise
+
+    @contextlib.asynccontextmanager
+    async def reader(self) -> AsyncIterator[aiosqlite.Connection]:
+        """A read-only connection of one's own. Where there is no index yet, it reads an empty one.
+
+        :raises IndexUnavailableError: the index cannot be read.
+        """
+        async with self._reading:
+            with self._explained():
+                opened = await self._take_reader()
+                try:
+                    yield opened.connection
+                finally:
+                    if opened.file is None:
+                        await opened.connection.close()
+                    else:
+                        self._idle.append(opened)
+
+    async def close(self) -> None:
+        """Close all connections."""
+        opened = [*self._idle, *([self._writer] if self._writer else [])]
+        self._idle, self._writer = [], None
+        for each in opened:
+            await each.connection.close()
+
+    # --- opening ---------------------------------------------------------------------------------------------------
+
+    def _file(self) -> tuple[int, int] | None:
+        """What tells one file at the path of the index from the next; None where there is none."""
+        try:
+            status = os.stat(self.path)
+        except (FileNotFoundError, NotADirectoryError):
+            return None
+        return status.st_dev, status.st_ino
+
+    async def _open_writer(self, wait: float) -> aiosqlite.Connection:
+        if self._writer is not None and self._writer.file != self._file():
+            await self._writer.connection.close()
+            self._writer = None
+        if self._writer is None:
+            await asyncio.to_thread(self._prepare, wait)
+            connection = await self._connect(f"file:{_quoted(self.path)}?mode=rw", wait)
+            await connection.execute("PRAGMA synchronous = NORMAL")
+            self._writer = _Open(connection, self._file())
+        await self._writer.connection.execute(f"PRAGMA busy_timeout = {int(wait * 1000)}")
+        return self._writer.connection
+
+    async def _take_reader(self) -> _Open:
+        while self._idle:
+            opened = self._idle.pop()
+            if opened.file == self._file():
+                return opened
+            await opened.connection.close()
+        return await self._open_reader()
+
+    async def _open_reader(self) -> _Open:
+        file = self._file()
+        if file is not None:
+            # Even a reader of a WAL database writes a small file beside it. Where that cannot be, nobody else writes.
+            writable = os.access(self.path.parent, os.W_OK) and os.access(self.path, os.W_OK)
+            mode = "mode=rw" if writable else "mode=ro&immutable=1"
+            connection = await self._connect(f"file:{_quoted(self.path)}?{mode}", BUSY_SECONDS)
+            try:
+                if await _version(connection) == _SCHEMA_VERSION:
+                    await connection.execute("PRAGMA query_only = 1")
+                    return _Open(connection, file)
+            except BaseException:
+                await connection.close()
+                raise
+            await connection.close()
+        connection = await self._connect(":memory:", BUSY_SECONDS)
+        await connection.executescript(_SCHEMA)
+        return _Open(connection, None)
+
+    async def _connect(self, uri: str, wait: float) -> aiosqlite.Connection:
+        def connector() -> Any:
+            return self.driver.connect(uri, timeout=wait, isolation_level=None, uri=True, check_same_thread=False)
+
+        connection = aiosqlite.Connection(connector, iter_chunk_size=_ROWS_AT_A_TIME)
+        # The thread would keep a program from ending in which somebody forgot to close a memory.
+        connection._thread.daemon = True  # noqa: SLF001 (there is no public way)
+        return await connection
+
+    def _prepare(self, wait: float) -> None:
+        """Make the folder, the file and the tables where they are not there; set a damaged file aside."""
+        make_hidden_folder(self.path.parent)
+        try:
+            self._make_tables(wait)
+        except self.driver.DatabaseError as error:
+            if not _is_damage(error):
+                raise
+            self._set_aside(wait, str(error))
+            self._make_tables(wait)
+
+    def _make_tables(self, wait: float) -> None:
+        connection = self.driver.connect(self.path, timeout=wait, isolation_level=None)
+        try:
+            if connection.execute("PRAGMA user_version").fetchone()[0] == _SCHEMA_VERSION:
+                return
+            connection.execute("PRAGMA journal_mode = WAL")
+            connection.execute("BEGIN IMMEDIATE")
+            version = connection.execute("PRAGMA user_version").fetchone()[0]
+            if version != _SCHEMA_VERSION:
+                if version:
+                    self.notes.append("The index was made by another version of Kipu and was made anew.")
+                _drop_all(connection)
+                for statement in _SCHEMA.split(";"):
+                    connection.execute(statement)
+                connection.execute(f"PRAGMA user_version = {_SCHEMA_VERSION}")
+            connection.execute("COMMIT")
+        finally:
+            connection.close()
+
+    def _set_aside(self, wait: float, reason: str) -> None:
+        """Move a damaged index out of the way: under a lock, so that no process moves away what another just made."""
+        from filelock import FileLock, Timeout
+
+        try:
+            with FileLock(self.path.with_suffix(".lock"), timeout=wait):
+                if self._damage() is None:
+                    return
+                aside = self.path.with_suffix(".damaged.sqlite")
+                for ending in ("", "-wal", "-shm"):
+                    with contextlib.suppress(FileNotFoundError):
+                        os.replace(f"{self.path}{ending}", f"{aside}{ending}")
+        except Timeout:
+            raise IndexBusyError(f"Another process is mending the index {self.path}. Try again in a moment.") from None
+        except PermissionError as error:
+            raise IndexUnavailableError(
+                f"The index {self.path} is damaged ({reason}) and cannot be moved away: {error.strerror}. "
+                "Close the programs that use it, then try again."
+            ) from None
+        self.notes.append(f"The index was damaged ({reason}). It was set aside as {aside.name} and made anew.")
+
+    def _damage(self) -> str | None:
+        """Why the file cannot be used as a database, or None."""
+        try:
+            connection = self.driver.connect(f"file:{_quoted(self.path)}?mode=rw", uri=True)
+        except self.driver.OperationalError as error:
+            return str(error)
+        try:
+            found: str = connection.execute("PRAGMA quick_check(1)").fetchone()[0]
+            return None if found == "ok" else found
+        except self.driver.DatabaseError as error:
+            return str(error) if _is_damage(error) else None
+        finally:
+            connection.close()
+
+    async def mend(self) -> bool:
+        """Set the index aside if it is damaged, so that it can be made anew. Whether it was damaged."""
+        if not self.exists or await asyncio.to_thread(self._damage) is None:
+            return False
+        await self.close()
+        await asyncio.to_thread(self._set_aside, BUSY_SECONDS, "its pages do not fit together")
+        return True
+
+    @contextlib.contextmanager
+    def _explained(self) -> Iterator[None]:
+        """Turn what SQLite and the file system say into errors that say what to do."""
+        try:
+            yield
+        except (sqlite3.OperationalError, self.driver.OperationalError) as error:
+            if "locked" in str(error) or "busy" in str(error):
+                raise IndexBusyError(
+                    f"Another process is writing to the index {self.path}. Try again when it is done."
+                ) from error
+            raise IndexUnavailableError(f"The index {self.path} cannot be used: {error}.") from error
+        except PermissionError as error:
+            raise IndexUnavailableError(
+                f"The index {self.path} cannot be written: {error.strerror}. Kipu keeps it in the workspace; "
+                "make the folder writable."
+            ) from error
+
+
+def make_hidden_folder(folder: Path) -> None:
+    """Make ``.kipu/`` and let git ignore what is in it."""
+    folder.mkdir(exist_ok=True)
+    ignore = folder / ".gitignore"
+    if not ignore.exists():
+        ignore.write_text("# Kipu's index: made from the memory files, and made anew when it is gone.\n*\n", "utf-8")
+
+
+async def _uninterrupted(work: Coroutine[Any, Any, Any]) -> None:
+    """Wait for what SQLite is doing even when the task is cancelled meanwhile; then be cancelled."""
+    task = asyncio.ensure_future(work)
+    try:
+        await asyncio.shield(task)
+    except asyncio.CancelledError:
+        await asyncio.wait([task])
+        raise
+
+
+async def _version(connection: aiosqlite.Connection) -> int:
+    (row,) = await connection.execute_fetchall("PRAGMA user_version")
+    return int(row[0])
+
+
+def _drop_all(connection: Any) -> None:
+    """Drop every table, virtual ones first: they drop those that belong to them."""
+    tables = connection.execute("SELECT name, sql FROM sqlite_master WHERE type = 'table'").fetchall()
+    for name, _ in sorted(tables, key=lambda table: not (table[1] or "").upper().startswith("CREATE VIRTUAL")):
+        if (
+            not name.startswith("sqlite_")
+            and connection.execute("SELECT 1 FROM sqlite_master WHERE name = ?", (name,)).fetchone()
+        ):
+            connection.execute(f'DROP TABLE "{name}"')
+
+
+def _is_damage(error: Exception) -> bool:
+    return any(sign in str(error) for sign in ("not a database", "malformed", "corrupt"))
+
+
+def _quoted(path: Path) -> str:
+    from urllib.parse import quote
+
+    text = path.as_posix()
+    return quote(text if text.startswith("/") else f"/{text}")

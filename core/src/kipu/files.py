@@ -1,0 +1,363 @@
+"""Finds memory files, says what is known of them without reading them, and reads them as text.
+
+All rules about paths stand here: which files count, what their source and date are, and that nothing is reached
+outside of the workspace and of the folders that its configuration names.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import stat
+import sys
+from datetime import date
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import attrs
+
+from .errors import ConfigurationError, OutsideWorkspaceError, WorkspaceNotFoundError
+from .types import SkippedFile
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+__all__ = [
+    "HIDDEN_FOLDER",
+    "MEMORY_FOLDER",
+    "FoundFile",
+    "NotTextError",
+    "Scan",
+    "Workspace",
+    "date_of",
+    "decode",
+    "is_memory_file_name",
+    "source_of",
+]
+
+MEMORY_FOLDER = "memory"
+HIDDEN_FOLDER = ".kipu"
+_SUFFIXES = (".md", ".markdown")
+_DATE = re.compile(r"(\d{4})-(\d{2})-(\d{2})(?!\d)", re.ASCII)
+
+
+class NotTextError(ValueError):
+    """The bytes of a file are not text in any encoding that we can tell."""
+
+
+@attrs.frozen
+class FoundFile:
+    """A memory file on disk: how Kipu names it, where it is, and what tells that it changed."""
+
+    path: str
+    real: str
+    size: int
+    mtime_ns: int
+    ctime_ns: int
+
+
+@attrs.define
+class Scan:
+    """What is on disk. ``missing`` are the places that are configured and not there, or that cannot be read."""
+
+    files: dict[str, FoundFile] = attrs.field(factory=dict)
+    skipped: list[SkippedFile] = attrs.field(factory=list)
+    missing: list[str] = attrs.field(factory=list)
+
+    def covers(self, path: str) -> bool:
+        """Whether the scan could have seen ``path``: not where its folder was missing or could not be read."""
+        return not any(path == folder or path.startswith(folder.rstrip("/") + "/") for folder in self.missing)
+
+
+def is_memory_file_name(name: str) -> bool:
+    """Whether a file of that name is Markdown: ``.md`` or ``.markdown``, in any case, and not hidden."""
+    return name.lower().endswith(_SUFFIXES) and not name.startswith(".")
+
+
+def source_of(path: str) -> str:
+    """The source label of a memory file.
+
+    It is the first folder below ``memory/``, ``memory`` for files directly in it, and ``external`` elsewhere.
+    """
+    parts = path.split("/")
+    if parts[0] != MEMORY_FOLDER or len(parts) < 2:
+        return "external"
+    return parts[1] if len(parts) > 2 else MEMORY_FOLDER
+
+
+def date_of(path: str) -> date | None:
+    """The date at the start of the file's name, which makes it a dated file; None for an evergreen one."""
+    match = _DATE.match(path.rpartition("/")[2])
+    if match is None:
+        return None
+    try:
+        return date(*map(int, match.groups()))
+    except ValueError:
+        return None
+
+
+def decode(data: bytes) -> str:
+    """The text of a file: UTF-8, UTF-16 or UTF-32 by its byte order mark, UTF-8, or what charset-normalizer finds.
+
+    Line ends become ``\\n``.
+
+    :raises NotTextError: the bytes are no text.
+    """
+    text = _decode(data)
+    return text.replace("\r\n", "\n").replace("\r", "\n") if "\r" in text else text
+
+
+def _decode(data: bytes) -> str:
+    for mark, encoding in _MARKS:
+        if data.startswith(mark):
+            try:
+                return data.decode(encoding)
+            except UnicodeDecodeError as error:
+                raise NotTextError(f"starts as {encoding.upper()} but is not: {error.reason}") from None
+    if b"\0" in data:
+        raise NotTextError("is not text: it has NUL bytes and no byte order mark")
+    try:
+        return data.decode("utf-8")
+    except UnicodeDecodeError:
+        return _guess(data)
+
+
+def _guess(data: bytes) -> str:
+    """The text of bytes that are in some older encoding."""
+    # A few accented letters in an English note give statistics nothing to work with ("na\u00efve" comes out as Urdu);
+    # Windows-1252 is what such bytes mostly are. https://encoding.spec.whatwg.org/ makes it the default likewise.
+    foreign = bytes(byte for byte in data if byte >= 0x80)
+    if len(foreign) < 16 and len(foreign) * 3 < len(data) + 3:
+        western = foreign.decode("cp1252", "ignore")
+        if len(western) == len(foreign) and all(char.isalpha() or char in _WESTERN_MARKS for char in western):
+            return data.decode("cp1252")
+    from charset_normalizer import from_bytes
+
+    best = from_bytes(data, cp_exclusion=_ONLY_BY_MARK).best()
+    if best is None:
+        raise NotTextError("is not text in any encoding that could be told; save it as UTF-8")
+    return str(best)
+
+
+_WESTERN_MARKS = "\u201c\u201d\u2018\u2019\u2013\u2014\u2026\u2022\u20ac\u00a3\u00a7\u00a9\u00b0\u00ab\u00bb\u00a0"
+_ONLY_BY_MARK = ["utf_16", "utf_16_le", "utf_16_be", "utf_32", "utf_32_le", "utf_32_be", "utf_7"]
+
+
+# UTF-32 first: its little-endian mark starts with the one of UTF-16.
+_MARKS = (
+    (b"\xff\xfe\x00\x00", "utf-32"),
+    (b"\x00\x00\xfe\xff", "utf-32"),
+    (b"\xef\xbb\xbf", "utf-8-sig"),
+    (b"\xff\xfe", "utf-16"),
+    (b"\xfe\xff", "utf-16"),
+)
+
+
+class Workspace:
+    """A directory with memory files, as far as its files go.
+
+    :param root: the directory.
+    :param paths: further files and folders, relative to ``root`` or absolute.
+    :param exclude: patterns in the syntax of ``.gitignore``, relative to ``root``.
+    :raises WorkspaceNotFoundError: ``root`` is not there, or is not a directory.
+    """
+
+    def __init__(self, root: Path, paths: Sequence[str] = (), exclude: Sequence[str] = ()) -> None:
+        self.root = Path(os.path.abspath(root))
+        if not self.root.is_dir():
+            what = "is not a folder" if self.root.exists() else "does not exist"
+            raise WorkspaceNotFoundError(f"The workspace {root} {what}.{_near(self.root)}")
+        self._real_root = os.path.realpath(self.root)
+        self._further = [os.path.normpath(os.path.join(self._real_root, os.path.expanduser(path))) for path in paths]
+        self._spec = None
+        if exclude:
+            import pathspec
+
+            try:
+                self._spec = pathspec.GitIgnoreSpec.from_lines(exclude)
+            except ValueError as error:
+                raise ConfigurationError(f"files.exclude has a pattern that cannot be: {error}.") from None
+
+    @property
+    def roots(self) -> list[str]:
+        """Where memory files are looked for: absolute paths, ``memory/`` first."""
+        return [os.path.join(self._real_root, MEMORY_FOLDER), *self._further]
+
+    @property
+    def has_memory(self) -> bool:
+        """Whether there is a place for memory files."""
+        return any(os.path.exists(root) for root in self.roots)
+
+    def name_of(self, real: str) -> str:
+        """The path by which Kipu names a file: relative to the workspace, absolute outside of it, always with /."""
+        if _inside(real, self._real_root):
+            real = os.path.relpath(real, self._real_root)
+        return real.replace(os.sep, "/") if os.sep != "/" else real
+
+    def locate(self, path: str | os.PathLike[str]) -> str:
+        """The real path of a file that somebody names, relative to the workspace or absolute.
+
+        :raises OutsideWorkspaceError: it leads out of the workspace and of the configured ``paths``.
+        """
+        real = os.path.realpath(os.path.join(self._real_root, os.path.expanduser(os.fspath(path))))
+        if not self.allows(real):
+            raise OutsideWorkspaceError(
+                f"{os.fspath(path)} leads out of the workspace {self.root}. Move it into the workspace, or name its "
+                'folder in kipu.toml: [files] paths = ["..."].'
+            )
+        return real
+
+    def excluded(self, name: str) -> bool:
+        """Whether the configuration leaves out the file (or, with a slash at its end, the folder) of that name."""
+        return self._spec is not None and self._spec.match_file(name)
+
+    def look(self, name: str) -> FoundFile | None:
+        """A single file by its name, where it is there and is a file that may be indexed."""
+        real = os.path.realpath(os.path.join(self._real_root, name))
+        try:
+            status = os.stat(real)
+        except (OSError, ValueError):
+            return None
+        return _found(name, real, status) if stat.S_ISREG(status.st_mode) and self.allows(real) else None
+
+    def scan(self) -> Scan:
+        """Look at every folder and stat every file; read none.
+
+        Folders are walked before symbolic links, and a file that was reached is not listed again under another name.
+        """
+        scan, walk = Scan(), _Walk(self)
+        for root in self.roots:
+            if os.path.islink(root):
+                walk.links.append((self.name_of(root), root))
+            elif os.path.isdir(root):
+                walk.folders.append((self.name_of(root), root))
+            elif os.path.isfile(root):
+                walk.file(self.name_of(root), root, os.stat(root), scan)
+            else:
+                scan.missing.append(self.name_of(root))
+            walk.finish_folders(scan)
+        while walk.links:
+            walk.link(*walk.links.pop(0), scan)
+            walk.finish_folders(scan)
+        return scan
+
+    def allows(self, real: str) -> bool:
+        """Whether a real path is in the workspace or in a configured folder, and in no hidden folder there."""
+        for base in (self._real_root, *self._further):
+            if _inside(real, base):
+                below = os.path.relpath(real, base).split(os.sep)
+                if not any(part.startswith(".") and part != "." for part in below):
+                    return True
+        return False
+
+
+class _Walk:
+    """The state of one scan: what was reached already, and the symbolic links that are still to be followed."""
+
+    def __init__(self, workspace: Workspace) -> None:
+        self.workspace = workspace
+        self.folders: list[tuple[str, str]] = []
+        self.links: list[tuple[str, str]] = []
+        self._folders: set[str] = set()
+        self._files: set[str] = set()
+        self._hard_links: set[tuple[int, int]] = set()
+
+    def finish_folders(self, scan: Scan) -> None:
+        """Walk what is to be walked. Not by recursion: folders can be nested more deeply than Python calls can."""
+        while self.folders:
+            self._folder(*self.folders.pop(), scan)
+
+    def _folder(self, name: str, real: str, scan: Scan) -> None:
+        if real in self._folders:
+            return
+        self._folders.add(real)
+        try:
+            with os.scandir(real) as found:
+                entries = sorted(found, key=lambda entry: entry.name)
+        except FileNotFoundError:
+            return  # removed while we looked
+        except OSError as error:
+            scan.missing.append(name)
+            scan.skipped.append(SkippedFile(printable(name) + "/", f"cannot be read: {error.strerror or error}"))
+            return
+        for entry in entries:
+            if entry.name.startswith("."):
+                continue
+            child = f"{name}/{entry.name}"
+            try:
+                if entry.is_symlink():
+                    self.links.append((child, entry.path))
+                elif entry.is_dir():
+                    if not self.workspace.excluded(child + "/"):
+                        self.folders.append((child, entry.path))
+                elif is_memory_file_name(entry.name) and entry.is_file():
+                    # On Windows, the cheaper entry.stat() may be out of date for files that are open elsewhere.
+                    status = os.stat(entry.path) if sys.platform == "win32" else entry.stat()
+                    self.file(child, entry.path, status, scan)
+            except FileNotFoundError:
+                continue  # removed while we looked
+            except OSError as error:
+                scan.missing.append(child)
+                scan.skipped.append(SkippedFile(printable(child), f"cannot be read: {error.strerror or error}"))
+
+    def link(self, name: str, path: str, scan: Scan) -> None:
+        real = os.path.realpath(path)
+        is_folder = os.path.isdir(real)
+        if not is_folder and not (is_memory_file_name(name.rpartition("/")[2]) and os.path.isfile(real)):
+            return
+        if not self.workspace.allows(real):
+            reason = "is a symbolic link that leads out of the workspace"
+            scan.skipped.append(SkippedFile(printable(name), reason))
+        elif is_folder:
+            if not self.workspace.excluded(name + "/") and not self._contains(real, path):
+                self.folders.append((name, real))
+        else:
+            self.file(name, real, os.stat(real), scan)
+
+    @staticmethod
+    def _contains(real: str, path: str) -> bool:
+        """Whether a link leads to a folder that it stands in: to follow it would be to walk in a circle."""
+        return _inside(os.path.realpath(os.path.dirname(path)), real)
+
+    def file(self, name: str, real: str, status: os.stat_result, scan: Scan) -> None:
+        if self.workspace.excluded(name):
+            return
+        if real in self._files:
+            return
+        self._files.add(real)
+        if status.st_nlink > 1:
+            identity = (status.st_dev, status.st_ino)
+            if identity in self._hard_links:
+                return
+            self._hard_links.add(identity)
+        try:
+            name.encode("utf-8")
+        except UnicodeEncodeError:
+            reason = "has a name that is not valid UTF-8; rename it"
+            scan.skipped.append(SkippedFile(printable(name), reason))
+            return
+        scan.files[name] = _found(name, real, status)
+
+
+def printable(name: str) -> str:
+    """A file name that can be stored and shown, whatever bytes it has."""
+    return name.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
+
+
+def _found(name: str, real: str, status: os.stat_result) -> FoundFile:
+    return FoundFile(name, real, status.st_size, status.st_mtime_ns, status.st_ctime_ns)
+
+
+def _inside(path: str, folder: str) -> bool:
+    return path == folder or path.startswith(folder.rstrip(os.sep) + os.sep)
+
+
+def _near(missing: Path) -> str:
+    """A hint at a neighbour whose name is nearly that of a folder that is not there."""
+    from .plugins import did_you_mean
+
+    try:
+        names: Iterable[str] = [entry.name for entry in missing.parent.iterdir() if entry.is_dir()]
+    except OSError:
+        return ""
+    return did_you_mean(missing.name, names)

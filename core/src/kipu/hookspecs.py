@@ -1,0 +1,127 @@
+"""The hooks: everything that a plugin can tell Kipu.
+
+A plugin is a module with an entry point in the group ``kipu``. This is a whole one::
+
+    # kipu_strategy_newest.py
+    import attrs
+    from kipu import hookimpl
+
+    @attrs.frozen
+    class Newest:
+        prefer_source: str = ""
+
+        async def search(self, query, index):
+            ...
+
+    @hookimpl
+    def kipu_register_strategies(register):
+        register("newest", Newest)
+
+    # pyproject.toml
+    [project.entry-points.kipu]
+    strategy-newest = "kipu_strategy_newest"
+
+What is registered is a class made with attrs, and **its fields are its options**: ``strategy = { use = "newest",
+prefer_source = "team" }`` in ``kipu.toml`` and ``Newest(prefer_source="team")`` in Python are the same thing, checked
+by the same validators. A field with the metadata ``per_call="newest_source"`` can also be given with one search, as
+``memory.search(..., newest_source="team")`` and as ``kipu search --newest-source team``.
+
+Hooks are called once, when plugins are loaded, and are not async; what they register does the asynchronous work.
+Import what is heavy inside of methods: ``kipu --help`` must stay fast whatever is installed.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Protocol, TypeVar
+
+import pluggy
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from .types import Chunker, IndexReport, PostProcessor, Query, SearchResults, Strategy
+
+__all__ = ["hookimpl", "hookspec"]
+
+hookspec = pluggy.HookspecMarker("kipu")
+hookimpl = pluggy.HookimplMarker("kipu")
+
+Component = TypeVar("Component", contravariant=True)
+
+
+class Register(Protocol[Component]):
+    """What a registration hook is handed: call it with a name and an attrs class."""
+
+    def __call__(self, name: str, factory: Callable[..., Component], /) -> None: ...
+
+
+@hookspec
+def kipu_register_chunkers(register: Register[Chunker]) -> None:
+    """Register classes that cut a document into chunks.
+
+    :param register: call it as ``register(name, cls)``; instances of ``cls`` are a `kipu.types.Chunker`.
+
+    New in version 0.1.0. The smallest example::
+
+        @hookimpl
+        def kipu_register_chunkers(register):
+            register("paragraphs", Paragraphs)
+    """
+
+
+@hookspec
+def kipu_register_strategies(register: Register[Strategy]) -> None:
+    """Register classes that turn a query into hits.
+
+    :param register: call it as ``register(name, cls)``; instances of ``cls`` are a `kipu.types.Strategy`, or a
+        `kipu.types.IndexedStrategy` if they keep tables of their own in the index.
+
+    New in version 0.1.0. The smallest example::
+
+        @hookimpl
+        def kipu_register_strategies(register):
+            register("newest", Newest)
+    """
+
+
+@hookspec
+def kipu_register_postprocessors(register: Register[PostProcessor]) -> None:
+    """Register classes that change the hits of a strategy.
+
+    :param register: call it as ``register(name, cls)``; instances of ``cls`` are a `kipu.types.PostProcessor`.
+
+    New in version 0.1.0. The smallest example::
+
+        @hookimpl
+        def kipu_register_postprocessors(register):
+            register("one-per-file", OnePerFile)
+    """
+
+
+@hookspec
+def kipu_indexed(report: IndexReport) -> None:
+    """Called after each run of indexing that changed something. What it raises is reported and dropped.
+
+    :param report: what was done.
+
+    New in version 0.1.0. The smallest example::
+
+        @hookimpl
+        def kipu_indexed(report):
+            print(report.added, "new files")
+    """
+
+
+@hookspec
+def kipu_searched(query: Query, results: SearchResults) -> None:
+    """Called after each search. What it raises is reported and dropped.
+
+    :param query: the query as the strategy saw it.
+    :param results: what the caller gets; do not change it.
+
+    New in version 0.1.0. The smallest example::
+
+        @hookimpl
+        def kipu_searched(query, results):
+            print(len(results), "results")
+    """

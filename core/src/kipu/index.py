@@ -1,0 +1,156 @@
+"""What the index knows of files and chunks: the reading side. The writing side is in ``changes.py``."""
+
+from __future__ import annotations
+
+from datetime import date
+from typing import TYPE_CHECKING, Any
+
+import attrs
+
+from .types import FileInfo, StoredChunk
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+    import aiosqlite
+
+    from .types import IndexedStrategy, Query
+
+__all__ = [
+    "CHUNK_COLUMNS",
+    "IndexReader",
+    "KnownFile",
+    "count_chunks",
+    "file_infos",
+    "known_files",
+    "outdated",
+    "parts",
+    "schema_version",
+    "sources",
+    "stored_chunk",
+]
+
+CHUNK_COLUMNS = (
+    "chunks.id, chunks.chunk, files.path, files.source, files.date, chunks.start_line, chunks.end_line, "
+    "chunks.heading, chunks.heading_level, chunks.text, chunks.context"
+)
+CHUNKS_AND_FILES = "chunks JOIN files ON files.id = chunks.file_id"
+_FILE_COLUMNS = "id, path, size, mtime_ns, ctime_ns, hash, chunker, added, problem"
+
+
+@attrs.frozen
+class KnownFile:
+    """A file as the index has it. ``hash`` is the SHA-256 of its bytes; ``chunker`` tells what chunked it."""
+
+    id: int
+    path: str
+    size: int
+    mtime_ns: int
+    ctime_ns: int
+    hash: str
+    chunker: str
+    added: bool
+    problem: str | None
+
+
+class IndexReader:
+    """What a strategy sees of the index during one search: a `kipu.types.Index`."""
+
+    def __init__(self, connection: aiosqlite.Connection) -> None:
+        self._connection = connection
+
+    @property
+    def connection(self) -> aiosqlite.Connection:
+        """The read-only connection of this search."""
+        return self._connection
+
+    def where(self, query: Query) -> tuple[str, list[Any]]:
+        """The query's filters as an SQL condition on ``files``, and its parameters."""
+        conditions, parameters = [], []
+        if query.source is not None:
+            conditions.append("files.source = ?")
+            parameters.append(query.source)
+        if query.since is not None:
+            conditions.append("files.date >= ?")
+            parameters.append(query.since.isoformat())
+        if query.until is not None:
+            conditions.append("files.date <= ?")
+            parameters.append(query.until.isoformat())
+        return " AND ".join(conditions) or "1", parameters
+
+    async def chunks(self, ids: Iterable[int]) -> dict[int, StoredChunk]:
+        """Load chunks by the ids of their rows, in the order given."""
+        wanted = list(dict.fromkeys(ids))
+        found: dict[int, StoredChunk] = {}
+        for marks, part in parts(wanted):
+            rows = await self._connection.execute_fetchall(
+                f"SELECT {CHUNK_COLUMNS} FROM {CHUNKS_AND_FILES} WHERE chunks.id IN ({marks})", part
+            )
+            found.update((row[0], stored_chunk(row)) for row in rows)
+        return {id: found[id] for id in wanted if id in found}
+
+
+async def known_files(connection: aiosqlite.Connection, paths: Sequence[str] | None = None) -> dict[str, KnownFile]:
+    """The files that the index has, by path: all of them, or those of ``paths``."""
+    statement = f"SELECT {_FILE_COLUMNS} FROM files"
+    if paths is None:
+        rows = list(await connection.execute_fetchall(statement))
+    else:
+        rows = []
+        for marks, part in parts(paths):
+            rows += await connection.execute_fetchall(f"{statement} WHERE path IN ({marks})", part)
+    return {row[1]: KnownFile(*row) for row in map(tuple, rows)}
+
+
+async def file_infos(connection: aiosqlite.Connection) -> list[FileInfo]:
+    """All files that the index has, by path, with the number of their chunks."""
+    rows = await connection.execute_fetchall(
+        "SELECT path, source, date, size, (SELECT count(*) FROM chunks WHERE file_id = files.id), problem "
+        "FROM files ORDER BY path"
+    )
+    return [FileInfo(row[0], row[1], _date(row[2]), row[3], row[4], row[5]) for row in rows]
+
+
+async def sources(connection: aiosqlite.Connection) -> dict[str, int]:
+    """The source labels in use, sorted, with the number of their files."""
+    rows = await connection.execute_fetchall(
+        "SELECT source, count(*) FROM files WHERE problem IS NULL GROUP BY source ORDER BY source"
+    )
+    return {row[0]: row[1] for row in rows}
+
+
+async def count_chunks(connection: aiosqlite.Connection) -> int:
+    """How many chunks the index holds."""
+    (row,) = await connection.execute_fetchall("SELECT count(*) FROM chunks")
+    return int(row[0])
+
+
+async def outdated(connection: aiosqlite.Connection, strategies: Mapping[str, IndexedStrategy]) -> list[str]:
+    """The strategies whose own tables were never made, or were made by another version of theirs."""
+    rows = await connection.execute_fetchall("SELECT name, schema_version FROM strategies")
+    have = {row[0]: row[1] for row in rows}
+    return [name for name, strategy in strategies.items() if have.get(name) != schema_version(strategy)]
+
+
+def stored_chunk(row: Sequence[Any]) -> StoredChunk:
+    """A row of the columns `CHUNK_COLUMNS` as an object."""
+    return StoredChunk(row[0], row[1], row[2], row[3], _date(row[4]), *row[5:])
+
+
+def parts(values: Sequence[Any]) -> Iterator[tuple[str, Sequence[Any]]]:
+    """Values in pieces that one statement can take, each with the question marks for it.
+
+    SQLite's limit on parameters was 999 until version 3.32, and some builds still have it.
+    """
+    for start in range(0, len(values), 900):
+        part = values[start : start + 900]
+        yield ", ".join("?" * len(part)), part
+
+
+def schema_version(strategy: IndexedStrategy) -> str:
+    """The version of a strategy's tables, as the index records it."""
+    return str(strategy.schema_version)
+
+
+def _date(text: str | None) -> date | None:
+    return date.fromisoformat(text) if text else None

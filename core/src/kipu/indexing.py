@@ -1,0 +1,381 @@
+"""Brings the index up to date with the memory files: look, compare, read, chunk, and write a batch at a time.
+
+Every step can be interrupted at any moment. What was not written yet is found again by the next run, because a
+file's row is written together with its chunks and never before them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import time
+from typing import TYPE_CHECKING, Any
+
+import attrs
+
+from .changes import Batch, PreparedFile, apply, backfill
+from .database import BUSY_SECONDS
+from .errors import ConfigurationError, KipuError, MemoryFileError, PluginFailedError
+from .files import NotTextError, Scan, decode, is_memory_file_name
+from .index import KnownFile, count_chunks, known_files, outdated
+from .types import Document, IndexReport, SkippedFile
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+
+    from .database import Database
+    from .files import FoundFile, Workspace
+    from .types import Chunk, Chunker, IndexedStrategy
+
+__all__ = ["Indexer", "Pending"]
+
+# A batch is what one transaction writes and what a run holds in memory: enough to be fast, too little to be felt.
+_FILES_IN_BATCH = 500
+_BYTES_IN_BATCH = 4_000_000
+# Clocks of file systems tick as slowly as every two seconds (FAT). A file that changed less than this before it was
+# read may change again without its time stamp showing it, so its stamp is not trusted until later.
+_TICK_NS = 2_000_000_000
+
+
+@attrs.define
+class Pending:
+    """How the files on disk differ from the index.
+
+    ``touched`` are files that say what they said, but whose time stamp the index does not have.
+    """
+
+    scan: Scan
+    known: dict[str, KnownFile]
+    changed: list[FoundFile] = attrs.field(factory=list)
+    touched: list[FoundFile] = attrs.field(factory=list)
+    vanished: list[KnownFile] = attrs.field(factory=list)
+    kept: list[KnownFile] = attrs.field(factory=list)
+    unchanged: int = 0
+    strategies: list[str] = attrs.field(factory=list)
+
+    @property
+    def paths(self) -> list[str]:
+        """The files that the index does not have as they are on disk, sorted."""
+        return sorted({file.path for file in self.changed} | {file.path for file in self.vanished})
+
+    def __bool__(self) -> bool:
+        return bool(self.changed or self.touched or self.vanished or self.strategies)
+
+
+@attrs.define
+class Indexer:
+    """Brings one index up to date with one workspace."""
+
+    database: Database
+    workspace: Workspace
+    chunker: Chunker
+    strategies: Mapping[str, IndexedStrategy]
+
+    # --- looking ---------------------------------------------------------------------------------------------------
+
+    async def look(self, *, force: bool = False, prune: bool = False) -> Pending:
+        """Compare what is on disk with what the index has: by time stamp and size, then by SHA-256."""
+        async with self.database.reader() as connection:
+            known = await known_files(connection)
+            stale = await outdated(connection, self.strategies)
+        pending = await asyncio.to_thread(self._compare, known, force, prune)
+        pending.strategies = list(self.strategies) if force else stale
+        return pending
+
+    def _compare(self, known: dict[str, KnownFile], force: bool, prune: bool) -> Pending:
+        scan = self.workspace.scan()
+        self._look_at_added(scan, known)
+        pending = Pending(scan, known)
+        identity = chunker_identity(self.chunker)
+        now = time.time_ns()
+        for path, found in scan.files.items():
+            file = known.get(path)
+            if file is not None and not force and file.chunker == identity:
+                if _stamp(file) == _stamp(found):
+                    pending.unchanged += 1
+                    continue
+                if file.size == found.size and _digest(found.real) == file.hash:
+                    pending.unchanged += 1
+                    if _settled(found, now):
+                        pending.touched.append(found)
+                    continue
+            pending.changed.append(found)
+        for path, file in known.items():
+            if path in scan.files:
+                continue
+            if scan.covers(path) or prune:
+                pending.vanished.append(file)
+            else:
+                pending.kept.append(file)
+        return pending
+
+    def _look_at_added(self, scan: Scan, known: Mapping[str, KnownFile]) -> None:
+        """Files that were added by name belong to the memory although no folder of it leads to them."""
+        for path, file in known.items():
+            if file.added and path not in scan.files:
+                found = self.workspace.look(path)
+                if found is not None and not any(other.real == found.real for other in scan.files.values()):
+                    scan.files[path] = found
+
+    # --- indexing --------------------------------------------------------------------------------------------------
+
+    async def index(
+        self,
+        *,
+        force: bool = False,
+        prune: bool = False,
+        pending: Pending | None = None,
+        wait: float = BUSY_SECONDS,
+        on_progress: Callable[[int, int], None] = lambda done, total: None,
+    ) -> IndexReport:
+        """Take in every change.
+
+        :param force: read and chunk every file and make every strategy's tables anew, changed or not.
+        :param prune: forget files whose folder is missing.
+        :param pending: what `look` found, if it was asked already.
+        :param wait: how many seconds to wait for another process that is writing.
+        :param on_progress: called with the number of files done and of all files that are to be read.
+        :raises IndexBusyError: another process was writing for longer than that. What was written before stays.
+        """
+        start = time.perf_counter()
+        if pending is None:
+            pending = await self.look(force=force, prune=prune)
+        report = IndexReport(unchanged=pending.unchanged, skipped=list(pending.scan.skipped))
+        vanished = _ByHash(pending.vanished)
+        if pending.strategies:
+            async with self.database.transaction(wait) as connection:
+                for name in pending.strategies:
+                    await backfill(connection, name, self.strategies[name])
+        done = 0
+        for files in _batches(pending.changed):
+            batch = await asyncio.to_thread(self._prepare, files, pending.known, vanished, force, report)
+            if batch.files:
+                await self._write(batch, wait)
+            done += len(files)
+            on_progress(done, len(pending.changed))
+        touched = [
+            PreparedFile.of(found, known.hash, known.chunker, added=known.added, problem=known.problem)
+            for found in pending.touched
+            for known in (pending.known[found.path],)
+        ]
+        if touched:
+            await self._write(Batch(touched), wait)
+        gone = Batch(removed=[file.path for file in vanished.left()])
+        if gone.removed:
+            await self._write(gone, wait)
+        report.removed = len(gone.removed)
+        await self._finish(report, pending)
+        report.seconds = time.perf_counter() - start
+        return report
+
+    async def add(self, path: str, *, force: bool = False) -> IndexReport:
+        """Index one file by name, wherever it is in the workspace, and keep it up to date from now on.
+
+        :raises MemoryFileError: it is missing, a folder, not Markdown, excluded, or cannot be read.
+        :raises OutsideWorkspaceError: it leads out of the workspace.
+        """
+        start = time.perf_counter()
+        found = self._found(path)
+        async with self.database.reader() as connection:
+            known = await known_files(connection, [found.path])
+            stale = await outdated(connection, self.strategies)
+        report = IndexReport()
+        batch = await asyncio.to_thread(self._prepare, [found], known, _ByHash([]), force, report)
+        if report.skipped:
+            raise MemoryFileError(f"{path} {report.skipped[0].reason}.")
+        batch.files = [attrs.evolve(file, added=True) for file in batch.files]
+        async with self.database.transaction() as connection:
+            for name in stale:
+                await backfill(connection, name, self.strategies[name])
+            await apply(connection, batch, self.strategies)
+            report.chunks = await count_chunks(connection)
+        report.seconds = time.perf_counter() - start
+        return report
+
+    def _found(self, path: str) -> FoundFile:
+        real = self.workspace.locate(path)
+        name = self.workspace.name_of(real)
+        for known in self.workspace.scan().files.values():
+            if known.real == real:
+                return known
+        if not is_memory_file_name(name.rpartition("/")[2]):
+            raise MemoryFileError(f"{path} is not a Markdown file: its name must end in .md or .markdown.")
+        if self.workspace.excluded(name):
+            raise MemoryFileError(f"{path} is left out by files.exclude in kipu.toml.")
+        found = self.workspace.look(name)
+        if found is None:
+            raise MemoryFileError(f"{path} does not exist, or is not a file. Folders are named in files.paths.")
+        return found
+
+    async def _write(self, batch: Batch, wait: float) -> None:
+        async with self.database.transaction(wait) as connection:
+            await apply(connection, batch, self.strategies)
+
+    async def _finish(self, report: IndexReport, pending: Pending) -> None:
+        async with self.database.reader() as connection:
+            report.chunks = await count_chunks(connection)
+            known = await known_files(connection)
+        problems = {file.path: file.problem for file in known.values() if file.problem}
+        report.skipped += [SkippedFile(path, problem) for path, problem in sorted(problems.items())]
+        report.missing = missing_folders(pending)
+        report.notes += self.database.notes
+        self.database.notes.clear()
+
+    # --- reading and chunking, off the event loop -------------------------------------------------------------------
+
+    def _prepare(
+        self,
+        files: Sequence[FoundFile],
+        known: Mapping[str, KnownFile],
+        vanished: _ByHash,
+        force: bool,
+        report: IndexReport,
+    ) -> Batch:
+        batch = Batch()
+        for found in files:
+            before = known.get(found.path)
+            try:
+                now = time.time_ns()
+                with open(found.real, "rb") as file:
+                    data = file.read()
+            except FileNotFoundError:
+                continue  # removed while we looked: the next run sees that
+            except OSError as error:
+                reason = f"cannot be read: {error.strerror or error}"
+                report.skipped.append(SkippedFile(found.path, reason))
+                report.pending.append(found.path)
+                continue
+            batch.files.append(self._prepared(found, data, now, before, vanished, force, report))
+        return batch
+
+    def _prepared(
+        self,
+        found: FoundFile,
+        data: bytes,
+        now: int,
+        before: KnownFile | None,
+        vanished: _ByHash,
+        force: bool,
+        report: IndexReport,
+    ) -> PreparedFile:
+        digest = hashlib.sha256(data).hexdigest()
+        if not _settled(found, now):
+            found = attrs.evolve(found, mtime_ns=0, ctime_ns=0)
+        file = PreparedFile.of(
+            found,
+            digest,
+            chunker_identity(self.chunker),
+            added=before is not None and before.added,
+            problem=before.problem if before else None,
+        )
+        if before is not None and (before.hash, before.chunker) == (digest, file.chunker) and not force:
+            report.unchanged += 1
+            return file
+        renamed = vanished.take(digest) if before is None else None
+        if renamed is not None:
+            report.renamed += 1
+            file = attrs.evolve(file, previous_path=renamed.path, added=renamed.added)
+        elif before is None:
+            report.added += 1
+        else:
+            report.changed += 1
+        try:
+            return attrs.evolve(file, chunks=self._chunks(found.path, decode(data)), problem=None)
+        except NotTextError as error:
+            return attrs.evolve(file, chunks=(), problem=str(error))
+
+    def _chunks(self, path: str, text: str) -> Sequence[Chunk]:
+        try:
+            return self.chunker.chunk(Document(path, text))
+        except KipuError:
+            raise
+        except Exception as error:
+            raise PluginFailedError(
+                f"The chunker {type(self.chunker).__name__} failed on {path}: {type(error).__name__}: {error}."
+            ) from error
+
+
+def chunker_identity(chunker: Chunker) -> str:
+    """What tells the chunks of one chunker from those of another: its class, its version and its options."""
+    kind: Any = type(chunker)
+    version = getattr(chunker, "schema_version", 1)
+    options = {field.name: getattr(chunker, field.name) for field in attrs.fields(kind)} if attrs.has(kind) else {}
+    return f"{kind.__module__}.{kind.__qualname__} {version} {options}"
+
+
+def indexed_strategies(strategies: Mapping[str, Any]) -> dict[str, IndexedStrategy]:
+    """Those of the strategies that keep an index of their own.
+
+    :raises ConfigurationError: one of them has only a part of what that takes.
+    """
+    parts = ("schema_version", "create", "add", "remove")
+    found: dict[str, IndexedStrategy] = {}
+    for name, strategy in strategies.items():
+        have = [part for part in parts if hasattr(strategy, part)]
+        if have and len(have) < len(parts):
+            raise ConfigurationError(
+                f'The strategy "{name}" has {", ".join(have)} but lacks {", ".join(set(parts) - set(have))}: '
+                "a strategy with an index of its own has all four (kipu.types.IndexedStrategy)."
+            )
+        if have:
+            found[name] = strategy
+    return found
+
+
+def missing_folders(pending: Pending) -> list[str]:
+    """The folders that are not there although the index has files of theirs, or although they are configured."""
+    kept = [file.path for file in pending.kept]
+    configured = {folder for folder in pending.scan.missing if folder != "memory"}
+    return [
+        folder
+        for folder in pending.scan.missing
+        if folder in configured or any(path == folder or path.startswith(folder + "/") for path in kept)
+    ]
+
+
+def _stamp(file: KnownFile | FoundFile) -> tuple[int, int, int]:
+    return file.mtime_ns, file.ctime_ns, file.size
+
+
+def _settled(file: FoundFile, now: int) -> bool:
+    """Whether a change after ``now`` would show in the file's time stamp."""
+    return now - max(file.mtime_ns, file.ctime_ns) > _TICK_NS
+
+
+def _digest(path: str) -> str | None:
+    """The SHA-256 of a file; None where it cannot be read."""
+    try:
+        with open(path, "rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()
+    except OSError:
+        return None
+
+
+class _ByHash:
+    """Files that vanished, to be found again under another name by what they say."""
+
+    def __init__(self, files: Sequence[KnownFile]) -> None:
+        self._files = {file.path: file for file in files}
+        self._paths: dict[str, list[str]] = {}
+        for file in files:
+            self._paths.setdefault(file.hash, []).append(file.path)
+
+    def take(self, hash: str) -> KnownFile | None:
+        paths = self._paths.get(hash)
+        return self._files.pop(paths.pop()) if paths else None
+
+    def left(self) -> list[KnownFile]:
+        return list(self._files.values())
+
+
+def _batches(files: Sequence[FoundFile]) -> Iterator[list[FoundFile]]:
+    batch: list[FoundFile] = []
+    size = 0
+    for file in files:
+        batch.append(file)
+        size += file.size
+        if len(batch) >= _FILES_IN_BATCH or size >= _BYTES_IN_BATCH:
+            yield batch
+            batch, size = [], 0
+    if batch:
+        yield batch

@@ -1,0 +1,247 @@
+"""Finds plugins, loads them, keeps what they register, and explains what is wrong with those that cannot be used.
+
+A plugin that fails is reported and left out; it never takes the rest with it. A name that two plugins register is
+an error only where that name is used.
+"""
+
+from __future__ import annotations
+
+import os
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+import attrs
+import pluggy
+
+from . import __version__, hookspecs
+from .entrypoints import EntryPoint, entry_points, normalized
+from .errors import ConfigurationError, PluginClashError, PluginNotFoundError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from types import ModuleType
+
+__all__ = ["KINDS", "PerCallOption", "PluginInfo", "Plugins", "did_you_mean", "disabled_by_environment"]
+
+KINDS = ("chunker", "strategy", "postprocessor")
+_HOOKS = {
+    "chunker": "kipu_register_chunkers",
+    "strategy": "kipu_register_strategies",
+    "postprocessor": "kipu_register_postprocessors",
+}
+_METHODS = {"chunker": "chunk", "strategy": "search", "postprocessor": "process"}
+
+
+@attrs.define
+class PluginInfo:
+    """One plugin: where it comes from, what it registers, whether it is in use, and if not, why.
+
+    ``state`` is ``active``, ``blocked`` or ``broken``; an active plugin has a ``reason`` when a part of it is not
+    used, as when it was written for a newer Kipu.
+    """
+
+    name: str
+    distribution: str
+    version: str
+    state: str = "active"
+    reason: str = ""
+    registers: list[str] = attrs.field(factory=list)
+
+
+@attrs.frozen
+class Registration:
+    """A component that can be used by name: the attrs class that makes it, and the plugin that registered it."""
+
+    kind: str
+    name: str
+    factory: Any
+    plugin: str
+
+
+@attrs.frozen
+class PerCallOption:
+    """An option of a component that can also be given with one search."""
+
+    name: str
+    registration: Registration
+    field: attrs.Attribute[Any]
+
+
+def disabled_by_environment() -> list[str]:
+    """The plugins that ``KIPU_DISABLE_PLUGINS`` blocks: names separated by commas."""
+    return [name.strip() for name in os.environ.get("KIPU_DISABLE_PLUGINS", "").split(",") if name.strip()]
+
+
+def did_you_mean(name: str, known: Iterable[str]) -> str:
+    """`` Did you mean "graph"?`` where a known name is near, else nothing."""
+    from difflib import get_close_matches
+
+    near = get_close_matches(name.lower(), list(known), n=1, cutoff=0.6)
+    return f' Did you mean "{near[0]}"?' if near else ""
+
+
+class Plugins:
+    """The installed plugins and the components that they register.
+
+    :param blocked: plugins to leave alone, by the name of their distribution or of their entry point, each with the
+        place that blocks it, which `infos` and error messages name.
+    """
+
+    def __init__(self, blocked: Mapping[str, str] | None = None) -> None:
+        self._manager = pluggy.PluginManager("kipu")
+        self._manager.add_hookspecs(hookspecs)
+        self._registrations: dict[tuple[str, str], list[Registration]] = {}
+        self.infos: list[PluginInfo] = []
+        self.problems: list[str] = []
+        self._load({normalized(name): place for name, place in (blocked or {}).items()})
+
+    # --- loading ---------------------------------------------------------------------------------------------------
+
+    def _load(self, blocked: Mapping[str, str]) -> None:
+        unused = dict(blocked)
+        for point in entry_points("kipu"):
+            info = PluginInfo(point.name, point.distribution, point.version)
+            self.infos.append(info)
+            names = {normalized(point.name), point.distribution}
+            if places := [blocked[name] for name in sorted(names & blocked.keys())]:
+                info.state, info.reason = "blocked", f"blocked by {places[0]}"
+                for name in names:
+                    unused.pop(name, None)
+                continue
+            try:
+                self.add(import_module(point.value), info)
+            except (Exception, SystemExit) as error:
+                self._set_aside(info, error)
+        known = [name for info in self.infos for name in (info.distribution, info.name)]
+        for name, place in unused.items():
+            self.problems.append(f'{place} blocks "{name}", which is not installed.{did_you_mean(name, known)}')
+
+    def _set_aside(self, info: PluginInfo, error: BaseException) -> None:
+        plugin = self._manager.get_plugin(_label(info))
+        if plugin is not None:
+            self._manager.unregister(plugin)
+        for registrations in self._registrations.values():
+            registrations[:] = [entry for entry in registrations if entry.plugin != _label(info)]
+        info.registers.clear()
+        info.state, info.reason = "broken", f"{type(error).__name__}: {error}"
+        self.problems.append(
+            f"The plugin {_label(info)} is broken and was left out: {info.reason}. "
+            f"Mend or upgrade it (pip install -U {info.distribution}), or block it (-p no:{info.distribution})."
+        )
+
+    def add(self, module: ModuleType, info: PluginInfo) -> None:
+        """Register a plugin's module and everything that its hooks register."""
+        self._manager.register(module, _label(info))
+        unknown = []
+        for hook in self._manager.get_hookcallers(module) or []:
+            own = [hookimpl for hookimpl in hook.get_hookimpls() if hookimpl.plugin is module]
+            if not hook.has_spec():
+                unknown += [hook.name for hookimpl in own if not hookimpl.optionalhook]
+                continue
+            for kind in (kind for kind in KINDS if _HOOKS[kind] == hook.name):
+                for hookimpl in own:
+                    hookimpl.function(self._register(kind, info))
+        if unknown:
+            info.reason = (
+                f"uses {', '.join(sorted(unknown))}, which kipu-core {__version__} does not have: "
+                f"pip install -U kipu-core, or an earlier {info.distribution}"
+            )
+            self.problems.append(f"The plugin {_label(info)} {info.reason}. The rest of it is in use.")
+
+    def _register(self, kind: str, info: PluginInfo) -> Callable[[str, Callable[..., Any]], None]:
+        def register(name: str, factory: Callable[..., Any], /) -> None:
+            if not isinstance(factory, type) or not attrs.has(factory):
+                raise TypeError(f'{kind} "{name}" must be registered as a class made with attrs, not as {factory!r}')
+            if not callable(getattr(factory, _METHODS[kind], None)):
+                raise TypeError(f'{kind} "{name}" has no method {_METHODS[kind]}(): see kipu.types')
+            registration = Registration(kind, name, factory, _label(info))
+            self._registrations.setdefault((kind, name), []).append(registration)
+            info.registers.append(f"{kind} {name}")
+
+        return register
+
+    # --- looking up ------------------------------------------------------------------------------------------------
+
+    def names(self, kind: str) -> list[str]:
+        """The names that can be used for components of a kind, sorted."""
+        return sorted(name for (own, name), entries in self._registrations.items() if own == kind and entries)
+
+    def find(self, kind: str, name: str) -> Registration:
+        """The component of that name.
+
+        :raises PluginNotFoundError: no plugin registers it; the message says which one would, or what is wrong.
+        :raises PluginClashError: two plugins register it.
+        """
+        entries = self._registrations.get((kind, name), [])
+        if len(entries) > 1:
+            raise PluginClashError(
+                f'Both {entries[0].plugin} and {entries[1].plugin} register a {kind} "{name}". '
+                f"Block one of them, for example with: -p no:{entries[1].plugin.split()[0]}"
+            )
+        if entries:
+            return entries[0]
+        for info in self.infos:
+            if info.state != "active" and normalized(info.name) == f"{kind}-{name}":
+                raise PluginNotFoundError(
+                    f'The {kind} "{name}" comes with {_label(info)}, which is not in use: {info.reason}.'
+                )
+        if not self.names(kind):
+            raise PluginNotFoundError(
+                f'No plugin with a {kind} is installed, so there is no "{name}". The standard ones come with: '
+                "pip install kipu"
+            )
+        raise PluginNotFoundError(
+            f'No {kind} "{name}".{did_you_mean(name, self.names(kind))} Installed: {", ".join(self.names(kind))}. '
+            f"If it is a plugin: pip install kipu-{kind}-{name}"
+        )
+
+    def per_call_options(self) -> dict[str, PerCallOption]:
+        """The options that can be given with one search, by name. Of two with one name, the first plugin's counts."""
+        options: dict[str, PerCallOption] = {}
+        for registration in self._each():
+            for field in attrs.fields(registration.factory):
+                name = field.metadata.get("per_call")
+                if name:
+                    options.setdefault(name, PerCallOption(name, registration, field))
+        return options
+
+    def find_per_call_option(self, name: str) -> PerCallOption:
+        """The per-call option of that name.
+
+        :raises PluginNotFoundError: no installed plugin has it.
+        """
+        options = self.per_call_options()
+        if name not in options:
+            have = f" Installed plugins offer: {', '.join(sorted(options))}." if options else ""
+            raise PluginNotFoundError(
+                f'No installed plugin has an option "{name}" for a search.{did_you_mean(name, options)}{have}'
+            )
+        return options[name]
+
+    def _each(self) -> Iterator[Registration]:
+        for entries in self._registrations.values():
+            yield from entries[:1]
+
+    # --- observers -------------------------------------------------------------------------------------------------
+
+    def notify(self, hook: str, **arguments: Any) -> None:
+        """Call an observing hook in every plugin. What one of them raises becomes a problem, and nothing else."""
+        for hookimpl in getattr(self._manager.hook, hook).get_hookimpls():
+            try:
+                hookimpl.function(*(arguments[name] for name in hookimpl.argnames))
+            except Exception as error:
+                problem = f"The plugin {hookimpl.plugin_name} failed in {hook}: {type(error).__name__}: {error}"
+                if problem not in self.problems:
+                    self.problems.append(problem)
+
+
+def _label(info: PluginInfo | EntryPoint) -> str:
+    return f"{info.distribution} {info.version}".strip()
+
+
+def check_component(kind: str, name: str, component: Any) -> None:
+    """Raise ConfigurationError unless ``component`` is what its kind asks for."""
+    if isinstance(component, type) or not callable(getattr(component, _METHODS[kind], None)):
+        raise ConfigurationError(
+            f'The {kind} "{name}" must be an object with a method {_METHODS[kind]}(), not {component!r}: see kipu.types'
+        )

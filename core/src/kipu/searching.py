@@ -1,0 +1,114 @@
+"""Turns a question into results: query, strategy, post-processors, snippets."""
+
+from __future__ import annotations
+
+from datetime import date, datetime
+from typing import TYPE_CHECKING, Any
+
+from .database import sqlite_errors
+from .errors import KipuError, PluginFailedError, QueryError
+from .index import IndexReader, sources
+from .plugins import did_you_mean
+from .snippets import snippet
+from .types import Query, SearchResult
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from .database import Database
+    from .types import Hit, PostProcessor, Strategy
+
+__all__ = ["make_query", "search", "source_note"]
+
+# How many hits a strategy is asked for, so that post-processors have something to choose from.
+_HITS_PER_RESULT = 4
+_FEWEST_HITS = 40
+
+
+def make_query(
+    text: str,
+    *,
+    max_results: int,
+    source: str | None = None,
+    since: date | str | None = None,
+    until: date | str | None = None,
+) -> Query:
+    """A checked query.
+
+    :raises QueryError: the text is no text, the number of results is not at least 1, or a date is none.
+    """
+    if not isinstance(text, str):
+        raise QueryError(f"The query must be text, not {text!r}.")
+    if type(max_results) is not int or max_results < 1:
+        raise QueryError(f"max_results must be a whole number of at least 1, not {max_results!r}.")
+    if source is not None and not isinstance(source, str):
+        raise QueryError(f"source must be the label of a source, not {source!r}.")
+    first, last = _date("since", since), _date("until", until)
+    if first and last and first > last:
+        raise QueryError(f"since ({first}) is after until ({last}): nothing can be between them.")
+    limit = max(_FEWEST_HITS, _HITS_PER_RESULT * max_results)
+    return Query(text, max_results, limit, source, first, last)
+
+
+def _date(name: str, value: date | str | None) -> date | None:
+    if value is None or (isinstance(value, date) and not isinstance(value, datetime)):
+        return value
+    if isinstance(value, datetime):
+        return value.date()
+    try:
+        return date.fromisoformat(value)
+    except (TypeError, ValueError):
+        raise QueryError(f"{name} must be a date such as 2026-11-29, not {value!r}.") from None
+
+
+async def search(
+    database: Database, query: Query, strategy: Strategy, postprocessors: Sequence[PostProcessor]
+) -> list[SearchResult]:
+    """Run a query through a strategy and the post-processors.
+
+    :raises PluginFailedError: one of them raised.
+    """
+    async with database.reader() as connection:
+        hits: list[Hit] = await _guarded(strategy, strategy.search(query, IndexReader(connection)))
+    for postprocessor in postprocessors:
+        hits = await _guarded(postprocessor, postprocessor.process(query, hits))
+    return [_result(hit, query) for hit in hits[: query.max_results]]
+
+
+async def _guarded(component: Any, work: Any) -> list[Hit]:
+    try:
+        return list(await work)
+    except Exception as error:
+        if isinstance(error, (KipuError, *sqlite_errors())):
+            raise
+        kind = type(component)
+        raise PluginFailedError(
+            f"{kind.__name__} ({kind.__module__}) failed in this search: {type(error).__name__}: {error}."
+        ) from error
+
+
+def _result(hit: Hit, query: Query) -> SearchResult:
+    chunk = hit.chunk
+    return SearchResult(
+        path=chunk.path,
+        start_line=chunk.start_line,
+        end_line=chunk.end_line,
+        score=round(hit.score, 6),
+        scores={arm: round(score, 6) for arm, score in hit.scores.items()},
+        snippet=snippet(chunk.text, query.text),
+        text=chunk.text,
+        source=chunk.source,
+        heading=chunk.heading,
+        heading_level=chunk.heading_level,
+        chunk=chunk.chunk,
+    )
+
+
+async def source_note(database: Database, source: str) -> str | None:
+    """A sentence for somebody who asked for a source that no file has; None where there is one."""
+    async with database.reader() as connection:
+        known = await sources(connection)
+    if source in known:
+        return None
+    have = f" There are: {', '.join(known)}." if known else ""
+    return f'No memory file has the source "{source}".{did_you_mean(source, known)}{have}'

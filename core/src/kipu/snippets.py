@@ -1,0 +1,87 @@
+"""Cuts out of a text the part that shows why it was found."""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+
+__all__ = ["snippet"]
+
+# Runs of letters and digits. Not \w: that drops the vowel signs of Hindi and Thai.
+_WORD = re.compile(r"[^\s\x00-\x2f\x3a-\x40\x5b-\x60\x7b-\x7f\u2010-\u203a\u3000-\u3003\u3008-\u3011]+")
+_WITHOUT_SPACES = re.compile("[\u0e00-\u0e7f\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff]")
+_WORDS = 64
+_CUT = "\u2026"
+
+
+def snippet(text: str, query: str, length: int = 300) -> str:
+    """The part of ``text``, at most about ``length`` characters, in which most of the query's words are.
+
+    What is left out before and after is marked with an ellipsis. Where no word is found, it is the beginning.
+    """
+    if len(text) <= length:
+        return text
+    matches = _matches(text, query)
+    start = _best_start(matches, length)
+    if start:
+        # Show some of what leads up to the first match, from the beginning of a line or a word.
+        start = max(0, min(start - length // 4, len(text) - length))
+        start = _next_border(text, start) if start else 0
+    end = min(len(text), start + length)
+    if end < len(text):
+        border = max(text.rfind(" ", start, end), text.rfind("\n", start, end))
+        end = border if border > start + length // 2 else end
+    return f"{_CUT if start else ''}{text[start:end].strip()}{_CUT if end < len(text) else ''}"
+
+
+def _matches(text: str, query: str) -> list[tuple[int, str]]:
+    """Where words of the query begin in the text, and which."""
+    pattern = _pattern(query)
+    if pattern is None:
+        return []
+    return [(match.start(), match.group().lower()[:5]) for match in pattern.finditer(text)]
+
+
+@lru_cache(maxsize=8)
+def _pattern(query: str) -> re.Pattern[str] | None:
+    parts = []
+    for word in list(dict.fromkeys(_WORD.findall(query)))[:_WORDS]:
+        if _WITHOUT_SPACES.search(word):
+            parts += [re.escape(word[start : start + 2]) for start in range(max(1, len(word) - 1))]
+        elif len(word) > 2:
+            # The beginning of a word stands for its forms: "decided" is shown where "decision" was asked for.
+            parts.append(rf"\b{re.escape(word[: max(4, len(word) - 3)])}")
+        else:
+            parts.append(rf"\b{re.escape(word)}\b")
+    return re.compile("|".join(parts), re.IGNORECASE) if parts else None
+
+
+def _best_start(matches: list[tuple[int, str]], length: int) -> int:
+    """The match from which on most different words are within ``length``, the rarer ones counting for more."""
+    count: dict[str, int] = {}
+    for _, word in matches:
+        count[word] = count.get(word, 0) + 1
+    best, best_worth, last = 0, 0.0, 0
+    inside: dict[str, int] = {}
+    worth = 0.0
+    for position, word in matches:
+        last = max(last, 0)
+        while last < len(matches) and matches[last][0] < position + length:
+            found = matches[last][1]
+            inside[found] = inside.get(found, 0) + 1
+            worth += 1 / count[found] if inside[found] == 1 else 0
+            last += 1
+        if worth > best_worth + 1e-9:
+            best, best_worth = position, worth
+        inside[word] -= 1
+        worth -= 1 / count[word] if inside[word] == 0 else 0
+    return best
+
+
+def _next_border(text: str, start: int) -> int:
+    """The beginning of the line or else of the word that comes next after ``start``, if it comes soon."""
+    line = text.find("\n", start, start + 40)
+    if line >= 0:
+        return line + 1
+    space = text.find(" ", start, start + 20)
+    return space + 1 if space >= 0 else start

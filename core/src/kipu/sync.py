@@ -1,0 +1,138 @@
+"""`kipu.sync.Memory`: the same memory for code that is not async.
+
+It runs `kipu.Memory` on an event loop in a thread of its own, so it works wherever code runs, inside of other event
+loops and in notebooks too, and may be shared by threads.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from . import memory
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Coroutine
+    from datetime import date
+    from pathlib import Path
+    from types import TracebackType
+
+    from .config import MemoryConfig
+    from .plugins import Plugins
+    from .types import FileInfo, IndexReport, PostProcessor, SearchResults, Status, Strategy
+
+__all__ = ["Memory"]
+
+Answer = TypeVar("Answer")
+
+
+class Memory:
+    """A workspace's memory, with methods that wait for their answer. See `kipu.Memory` for what each does.
+
+    Use it as ``with Memory("project") as memory``, or close it with `close`.
+    """
+
+    def __init__(self, workspace: str | os.PathLike[str] | MemoryConfig = ".") -> None:
+        self._memory = memory.Memory(workspace)
+        self._loop = asyncio.new_event_loop()
+        # A daemon: a program in which somebody forgot to close a memory can still end.
+        self._thread = threading.Thread(target=self._loop.run_forever, name="kipu", daemon=True)
+        self._thread.start()
+
+    def __enter__(self) -> Memory:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def _wait(self, work: Coroutine[Any, Any, Answer]) -> Answer:
+        if self._loop.is_closed():
+            work.close()
+            raise RuntimeError("This memory is closed. Open another: Memory(workspace)")
+        future = asyncio.run_coroutine_threadsafe(work, self._loop)
+        try:
+            return future.result()
+        except KeyboardInterrupt:
+            future.cancel()
+            raise
+
+    def close(self) -> None:
+        """Close the index and end the thread. Calling it again does nothing."""
+        if self._loop.is_closed():
+            return
+        self._wait(self._memory.close())
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join()
+        self._loop.run_until_complete(self._loop.shutdown_default_executor())
+        self._loop.close()
+
+    @property
+    def config(self) -> MemoryConfig:
+        """The configuration in use."""
+        return self._memory.config
+
+    @property
+    def plugins(self) -> Plugins:
+        """The plugins in use."""
+        return self._memory.plugins
+
+    @property
+    def workspace(self) -> Path:
+        """The absolute path of the workspace."""
+        return self._memory.workspace
+
+    def index(self, force: bool = False, **options: Any) -> IndexReport:
+        """Bring the index up to date: `kipu.Memory.index`."""
+        return self._wait(self._memory.index(force, **options))
+
+    def add(self, path: str | os.PathLike[str], force: bool = False) -> IndexReport:
+        """Index one file now: `kipu.Memory.add`."""
+        return self._wait(self._memory.add(path, force))
+
+    def search(
+        self,
+        query: str,
+        *,
+        max_results: int | None = None,
+        min_score: float | None = None,
+        strategy: str | None = None,
+        source: str | None = None,
+        since: date | str | None = None,
+        until: date | str | None = None,
+        sync: bool | None = None,
+        **options: Any,
+    ) -> SearchResults:
+        """Find what the memory says: `kipu.Memory.search`."""
+        return self._wait(
+            self._memory.search(
+                query,
+                max_results=max_results,
+                min_score=min_score,
+                strategy=strategy,
+                source=source,
+                since=since,
+                until=until,
+                sync=sync,
+                **options,
+            )
+        )
+
+    def files(self, source: str | None = None) -> list[FileInfo]:
+        """List the files that the index knows: `kipu.Memory.files`."""
+        return self._wait(self._memory.files(source))
+
+    def status(self) -> Status:
+        """Tell the state of workspace and index: `kipu.Memory.status`."""
+        return self._wait(self._memory.status())
+
+    def register_strategy(self, name: str, strategy: Strategy) -> None:
+        """Make a strategy available: `kipu.Memory.register_strategy`."""
+        self._memory.register_strategy(name, strategy)
+
+    def register_postprocessor(self, name: str, postprocessor: PostProcessor) -> None:
+        """Put a post-processor at the end of the pipeline: `kipu.Memory.register_postprocessor`."""
+        self._memory.register_postprocessor(name, postprocessor)

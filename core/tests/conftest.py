@@ -1,0 +1,61 @@
+"""What the kernel's tests share: a workspace of one's own, and memories on it that need no plugin."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+from doubles import Paragraphs, Words
+
+from kipu import FilesConfig, IndexConfig, Memory, MemoryConfig, SearchConfig
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+
+@pytest.fixture
+def workspace(tmp_path: Path) -> Path:
+    """An empty workspace: a folder with an empty ``memory/``."""
+    folder = tmp_path / "project"
+    (folder / "memory").mkdir(parents=True)
+    return folder
+
+
+@pytest.fixture
+def write(workspace: Path) -> Callable[[str, str], Path]:
+    """Write a file below the workspace, with the folders that it needs."""
+
+    def write(path: str, text: str) -> Path:
+        file = workspace / path
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_bytes(text.encode("utf-8"))
+        return file
+
+    return write
+
+
+@pytest.fixture
+def config(workspace: Path) -> Callable[..., MemoryConfig]:
+    """A configuration of the workspace with the doubles for components."""
+
+    def config(files: dict[str, Any] | None = None, **search: Any) -> MemoryConfig:
+        return MemoryConfig(
+            workspace,
+            files=FilesConfig(**(files or {})),
+            index=IndexConfig(chunker=Paragraphs()),
+            search=SearchConfig(**({"strategy": Words(), "postprocessors": []} | search)),
+        )
+
+    return config
+
+
+@pytest.fixture
+async def memory(config: Callable[..., MemoryConfig]) -> Any:
+    """A memory on the workspace."""
+    async with Memory(config()) as memory:
+        yield memory

@@ -1,0 +1,37 @@
+"""Leaves out hits whose score is too low to be worth reading."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import attrs
+from attrs import validators
+
+from kipu import hookimpl
+
+if TYPE_CHECKING:
+    from kipu.hookspecs import Register
+    from kipu.types import Hit, PostProcessor, Query
+
+__all__ = ["Threshold"]
+
+
+@attrs.frozen
+class Threshold:
+    """Leave out hits with a score below ``min_score``."""
+
+    min_score: float = attrs.field(
+        default=0.0,
+        converter=float,
+        validator=[validators.ge(0.0), validators.le(1.0)],
+        metadata={"help": "The lowest score to keep, in [0, 1]; 0 keeps everything.", "per_call": "min_score"},
+    )
+
+    async def process(self, query: Query, hits: list[Hit]) -> list[Hit]:
+        """Return the hits that score at least ``min_score``, in the order in which they came."""
+        return [hit for hit in hits if hit.score >= self.min_score]
+
+
+@hookimpl
+def kipu_register_postprocessors(register: Register[PostProcessor]) -> None:
+    register("threshold", Threshold)
