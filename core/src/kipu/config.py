@@ -6,6 +6,7 @@ cannot be, is an error that says where it stands.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +17,7 @@ from .errors import ConfigurationError, KipuError
 from .plugins import check_component, did_you_mean
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Mapping
 
     from .plugins import PerCallOption, Plugins, Registration
 
@@ -199,6 +200,8 @@ def _call(factory: Any, values: Mapping[str, Any], where: str) -> Any:
 def _structure(tables: Mapping[str, Any], target: Any, where: str) -> Any:
     """Build an attrs class from tables, strictly: cattrs left to itself turns "false" into True and drops typos."""
     import cattrs
+    from cattrs.cols import is_sequence, list_structure_factory
+    from cattrs.gen import make_dict_structure_fn
     from cattrs.strategies import configure_union_passthrough
 
     converter = cattrs.Converter(forbid_extra_keys=True, detailed_validation=True)
@@ -211,6 +214,29 @@ def _structure(tables: Mapping[str, Any], target: Any, where: str) -> Any:
 
     for kind in _SPOKEN:
         converter.register_structure_hook(kind, strict)
+
+    @converter.register_structure_hook_factory(is_sequence)
+    def strict_list(kind: Any, converter: cattrs.Converter) -> Any:
+        structure = list_structure_factory(kind, converter)
+
+        def hook(value: Any, kind: Any) -> Any:
+            if not isinstance(value, list):
+                raise TypeError(f"must be a list in brackets, not {value!r}")
+            return structure(value, kind)
+
+        return hook
+
+    @converter.register_structure_hook_factory(attrs.has)
+    def strict_table(kind: Any, converter: cattrs.Converter) -> Any:
+        structure = make_dict_structure_fn(kind, converter, _cattrs_forbid_extra_keys=True)
+
+        def hook(value: Any, kind: Any) -> Any:
+            if not isinstance(value, dict):
+                raise TypeError(f"must be a table, not {value!r}")
+            return structure(value, kind)
+
+        return hook
+
     configure_union_passthrough(str | int | float | bool | None, converter)
     try:
         return converter.structure(tables, target)
@@ -226,7 +252,7 @@ def _explain(error: BaseException, path: tuple[str, ...]) -> list[str]:
     import cattrs
 
     if isinstance(error, cattrs.ForbiddenExtraKeysError):
-        known = [field.name for field in attrs.fields(error.cl)]
+        known = [field.name for field in attrs.fields(error.cl) if field.name != "workspace"]
         return [
             f'no option "{".".join((*path, key))}".{did_you_mean(key, known)} '
             + (f"It has: {', '.join(known)}." if known else "It has none.")

@@ -12,7 +12,7 @@ import stat
 import sys
 from datetime import date
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import attrs
 
@@ -45,8 +45,7 @@ class NotTextError(ValueError):
     """The bytes of a file are not text in any encoding that we can tell."""
 
 
-@attrs.frozen
-class FoundFile:
+class FoundFile(NamedTuple):  # not attrs: a scan makes one for every file, before every search
     """A memory file on disk: how Kipu names it, where it is, and what tells that it changed."""
 
     path: str
@@ -201,6 +200,10 @@ class Workspace:
         """
         real = os.path.realpath(os.path.join(self._real_root, os.path.expanduser(os.fspath(path))))
         if not self.allows(real):
+            if _inside(real, self._real_root):
+                raise OutsideWorkspaceError(
+                    f"{os.fspath(path)} is in a hidden folder of the workspace, where Kipu keeps no memories."
+                )
             raise OutsideWorkspaceError(
                 f"{os.fspath(path)} leads out of the workspace {self.root}. Move it into the workspace, or name its "
                 'folder in kipu.toml: [files] paths = ["..."].'

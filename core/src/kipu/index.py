@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from datetime import date
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-import attrs
-
+from .errors import ConfigurationError
 from .types import FileInfo, StoredChunk
 
 if TYPE_CHECKING:
@@ -22,6 +21,7 @@ __all__ = [
     "KnownFile",
     "count_chunks",
     "file_infos",
+    "indexed_strategies",
     "known_files",
     "outdated",
     "parts",
@@ -38,8 +38,7 @@ CHUNKS_AND_FILES = "chunks JOIN files ON files.id = chunks.file_id"
 _FILE_COLUMNS = "id, path, size, mtime_ns, ctime_ns, hash, chunker, added, problem"
 
 
-@attrs.frozen
-class KnownFile:
+class KnownFile(NamedTuple):  # not attrs: one is made for every file, before every search
     """A file as the index has it. ``hash`` is the SHA-256 of its bytes; ``chunker`` tells what chunked it."""
 
     id: int
@@ -99,7 +98,7 @@ async def known_files(connection: aiosqlite.Connection, paths: Sequence[str] | N
         rows = []
         for marks, part in parts(paths):
             rows += await connection.execute_fetchall(f"{statement} WHERE path IN ({marks})", part)
-    return {row[1]: KnownFile(*row) for row in map(tuple, rows)}
+    return {row[1]: KnownFile._make(row) for row in rows}
 
 
 async def file_infos(connection: aiosqlite.Connection) -> list[FileInfo]:
@@ -130,6 +129,25 @@ async def outdated(connection: aiosqlite.Connection, strategies: Mapping[str, In
     rows = await connection.execute_fetchall("SELECT name, schema_version FROM strategies")
     have = {row[0]: row[1] for row in rows}
     return [name for name, strategy in strategies.items() if have.get(name) != schema_version(strategy)]
+
+
+def indexed_strategies(strategies: Mapping[str, Any]) -> dict[str, IndexedStrategy]:
+    """Those of the strategies that keep an index of their own.
+
+    :raises ConfigurationError: one of them has only a part of what that takes.
+    """
+    parts = ("schema_version", "create", "add", "remove")
+    found: dict[str, IndexedStrategy] = {}
+    for name, strategy in strategies.items():
+        have = [part for part in parts if hasattr(strategy, part)]
+        if have and len(have) < len(parts):
+            raise ConfigurationError(
+                f'The strategy "{name}" has {", ".join(have)} but lacks {", ".join(set(parts) - set(have))}: '
+                "a strategy with an index of its own has all four (kipu.types.IndexedStrategy)."
+            )
+        if have:
+            found[name] = strategy
+    return found
 
 
 def stored_chunk(row: Sequence[Any]) -> StoredChunk:

@@ -15,7 +15,7 @@ import attrs
 
 from .changes import Batch, PreparedFile, apply, backfill
 from .database import BUSY_SECONDS
-from .errors import ConfigurationError, KipuError, MemoryFileError, PluginFailedError
+from .errors import KipuError, MemoryFileError, PluginFailedError
 from .files import NotTextError, Scan, decode, is_memory_file_name
 from .index import KnownFile, count_chunks, known_files, outdated
 from .types import Document, IndexReport, SkippedFile
@@ -181,8 +181,11 @@ class Indexer:
             stale = await outdated(connection, self.strategies)
         report = IndexReport()
         batch = await asyncio.to_thread(self._prepare, [found], known, _ByHash([]), force, report)
-        if report.skipped:
-            raise MemoryFileError(f"{path} {report.skipped[0].reason}.")
+        reasons = [skipped.reason for skipped in report.skipped] + [
+            file.problem for file in batch.files if file.problem
+        ]
+        if reasons:
+            raise MemoryFileError(f"{path} {reasons[0]}.")
         batch.files = [attrs.evolve(file, added=True) for file in batch.files]
         async with self.database.transaction() as connection:
             for name in stale:
@@ -260,7 +263,7 @@ class Indexer:
     ) -> PreparedFile:
         digest = hashlib.sha256(data).hexdigest()
         if not _settled(found, now):
-            found = attrs.evolve(found, mtime_ns=0, ctime_ns=0)
+            found = found._replace(mtime_ns=0, ctime_ns=0)
         file = PreparedFile.of(
             found,
             digest,
@@ -300,26 +303,8 @@ def chunker_identity(chunker: Chunker) -> str:
     kind: Any = type(chunker)
     version = getattr(chunker, "schema_version", 1)
     options = {field.name: getattr(chunker, field.name) for field in attrs.fields(kind)} if attrs.has(kind) else {}
-    return f"{kind.__module__}.{kind.__qualname__} {version} {options}"
-
-
-def indexed_strategies(strategies: Mapping[str, Any]) -> dict[str, IndexedStrategy]:
-    """Those of the strategies that keep an index of their own.
-
-    :raises ConfigurationError: one of them has only a part of what that takes.
-    """
-    parts = ("schema_version", "create", "add", "remove")
-    found: dict[str, IndexedStrategy] = {}
-    for name, strategy in strategies.items():
-        have = [part for part in parts if hasattr(strategy, part)]
-        if have and len(have) < len(parts):
-            raise ConfigurationError(
-                f'The strategy "{name}" has {", ".join(have)} but lacks {", ".join(set(parts) - set(have))}: '
-                "a strategy with an index of its own has all four (kipu.types.IndexedStrategy)."
-            )
-        if have:
-            found[name] = strategy
-    return found
+    said = f"{kind.__module__}.{kind.__qualname__} {version} {options}"
+    return hashlib.sha256(said.encode()).hexdigest()[:16]
 
 
 def missing_folders(pending: Pending) -> list[str]:

@@ -11,8 +11,8 @@ from .config import MemoryConfig, build_component, load_config, with_options
 from .database import Database, sqlite_errors
 from .errors import ConfigurationError, IndexUnavailableError, KipuError
 from .files import HIDDEN_FOLDER, Workspace
-from .index import count_chunks, file_infos, sources
-from .indexing import Indexer, indexed_strategies, missing_folders
+from .index import count_chunks, file_infos, indexed_strategies, sources
+from .indexing import Indexer, missing_folders
 from .plugins import Plugins, check_component, disabled_by_environment
 from .searching import make_query, search, source_note
 from .types import FileInfo, IndexReport, SearchResults, SkippedFile, Status
@@ -172,7 +172,7 @@ class Memory:
         async def work() -> SearchResults:
             results = SearchResults()
             await self._sync(results, {name: chosen}, sync, on_progress)
-            results.extend(await search(self._database, asked, chosen, postprocessors))
+            results.extend(await search(self._database, asked, name, chosen, postprocessors))
             return results
 
         results = await self._mended(work)
@@ -347,6 +347,10 @@ class Memory:
                     results.stale |= bool(report.pending)
                     return
             results.pending, results.stale = pending.paths, True
+            results.notes += [
+                f'The strategy "{name}" has no index yet, and finds nothing without it. Make it with: kipu index'
+                for name in pending.strategies
+            ]
 
     async def _mended(self, work: Callable[[], Awaitable[Answer]]) -> Answer:
         """Do ``work``; where the index turns out to be damaged, set it aside and do it once more."""

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from .database import sqlite_errors
 from .errors import KipuError, PluginFailedError, QueryError
-from .index import IndexReader, sources
+from .index import IndexReader, indexed_strategies, outdated, sources
 from .plugins import did_you_mean
 from .snippets import snippet
 from .types import Query, SearchResult
@@ -62,13 +62,15 @@ def _date(name: str, value: date | str | None) -> date | None:
 
 
 async def search(
-    database: Database, query: Query, strategy: Strategy, postprocessors: Sequence[PostProcessor]
+    database: Database, query: Query, name: str, strategy: Strategy, postprocessors: Sequence[PostProcessor]
 ) -> list[SearchResult]:
-    """Run a query through a strategy and the post-processors.
+    """Run a query through a strategy and the post-processors. A strategy whose tables were not made yet finds nothing.
 
     :raises PluginFailedError: one of them raised.
     """
     async with database.reader() as connection:
+        if await outdated(connection, indexed_strategies({name: strategy})):
+            return []
         hits: list[Hit] = await _guarded(strategy, strategy.search(query, IndexReader(connection)))
     for postprocessor in postprocessors:
         hits = await _guarded(postprocessor, postprocessor.process(query, hits))
