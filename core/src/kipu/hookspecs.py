@@ -32,28 +32,17 @@ Import what is heavy inside of methods: ``kipu --help`` must stay fast whatever 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol, TypeVar
+from typing import TYPE_CHECKING
 
 import pluggy
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from .types import Chunker, IndexReport, PostProcessor, Query, SearchResults, Strategy
+    from .types import Chunker, IndexReport, PostProcessor, Query, Register, SearchResults, Strategy
 
 __all__ = ["hookimpl", "hookspec"]
 
 hookspec = pluggy.HookspecMarker("kipu")
 hookimpl = pluggy.HookimplMarker("kipu")
-
-Component = TypeVar("Component", contravariant=True)
-
-
-class Register(Protocol[Component]):
-    """What a registration hook is handed: call it with a name and an attrs class."""
-
-    def __call__(self, name: str, factory: Callable[..., Component], /) -> None: ...
-
 
 @hookspec
 def kipu_register_chunkers(register: Register[Chunker]) -> None:

@@ -8,12 +8,12 @@ objects; a `Query` makes a strategy return `Hit` objects, post-processors change
 from __future__ import annotations
 
 import hashlib
-from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar, runtime_checkable
 
 import attrs
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
     from datetime import date
 
     import aiosqlite
@@ -29,6 +29,7 @@ __all__ = [
     "IndexedStrategy",
     "PostProcessor",
     "Query",
+    "Register",
     "SearchResult",
     "SearchResults",
     "SkippedFile",
@@ -319,4 +320,15 @@ class PostProcessor(Protocol):
 
     async def process(self, query: Query, hits: list[Hit]) -> list[Hit]:
         """Return the hits to go on with, best first."""
+        ...
+
+
+Component = TypeVar("Component", contravariant=True)
+
+
+class Register(Protocol[Component]):
+    """What a registration hook is handed: call it with a name and a class made with attrs, whose fields are options."""
+
+    def __call__(self, name: str, factory: Callable[..., Component], /) -> None:
+        """Make ``factory`` available under ``name``."""
         ...

@@ -10,8 +10,7 @@ from attrs import validators
 from kipu import hookimpl
 
 if TYPE_CHECKING:
-    from kipu.hookspecs import Register
-    from kipu.types import Hit, PostProcessor, Query
+    from kipu.types import Hit, PostProcessor, Query, Register
 
 __all__ = ["Threshold"]
 

@@ -1,0 +1,130 @@
+"""What holds for every document."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from kipu.types import Chunk, Document
+from kipu_chunker_markdown import MarkdownChunker, estimate_tokens
+
+# A machine that is busy with other things must not fail a test.
+unhurried = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
+
+words = st.sampled_from("redis a cache. queue! 数据库。 東京 ไทย слово | **b** `c` 👩\u200d👩\u200d👧 e\u0301".split())
+prose = st.lists(words, min_size=1, max_size=40).map(" ".join)
+headings = ["#", "# A", "## B", "### C #", "===", "---", "title: T", "+++"]
+fences = ["```", "```py", "~~~", "````", "> ```", "  ```", "- ```", "    code", "<!--", "-->"]
+others = ["- x", "1. y", "* ", "> q", ">", "|a|b|", "|-|-|", "a | b", "--|--", "***", "x" * 70]
+blanks = ["", "", " ", "\t", "\u2028", "\x0b", "\r", "a\r"]
+marks = st.sampled_from(headings + fences + others + blanks)
+any_line = st.text(max_size=90).map(lambda text: text.replace("\n", ""))
+documents = st.lists(st.one_of(marks, marks, prose, any_line), max_size=40).map("\n".join)
+code_lines = st.sampled_from(["# code", "", "x = 1", "---", "| a |"])
+options = st.integers(16, 60).flatmap(
+    lambda tokens: st.builds(
+        MarkdownChunker,
+        tokens=st.just(tokens),
+        overlap=st.integers(0, tokens // 2),
+        context_before=st.integers(0, 3),
+        context_after=st.integers(0, 3),
+    )
+)
+without_overlap = st.builds(MarkdownChunker, tokens=st.integers(16, 60))
+
+
+def cut(chunker: MarkdownChunker, text: str) -> list[Chunk]:
+    return chunker.chunk(Document("memory/notes.md", text))
+
+
+def bare(text: str) -> str:
+    return "".join(text.split())
+
+
+@unhurried
+@given(options, documents)
+def test_no_chunk_exceeds_the_limit(chunker, text):
+    assert all(estimate_tokens(chunk.text) <= chunker.tokens for chunk in cut(chunker, text))
+
+
+@unhurried
+@given(options, documents)
+def test_a_chunk_is_text_of_its_lines_and_has_no_blank_edges(chunker, text):
+    lines = text.split("\n")
+    for chunk in cut(chunker, text):
+        assert 1 <= chunk.start_line <= chunk.end_line <= len(lines)
+        inside = lines[chunk.start_line - 1 : chunk.end_line]
+        assert inside[0].strip()
+        assert inside[-1].strip()
+        assert chunk.text.count("\n") == chunk.end_line - chunk.start_line
+        assert chunk.text in "\n".join(inside)
+        assert chunk.text.strip()
+
+
+@unhurried
+@given(without_overlap, documents)
+def test_nothing_is_lost_and_nothing_is_repeated(chunker, body):
+    text = f"No front matter.\n{body}"
+    assert bare("".join(chunk.text for chunk in cut(chunker, text))) == bare(text)
+
+
+@unhurried
+@given(options, documents)
+def test_every_line_is_covered_in_order(chunker, body):
+    lines = ["No front matter.", *body.split("\n")]
+    chunks = cut(chunker, "\n".join(lines))
+    covered = {number for chunk in chunks for number in range(chunk.start_line, chunk.end_line + 1)}
+    assert covered >= {number for number, line in enumerate(lines, 1) if line.strip()}
+    assert [chunk.start_line for chunk in chunks] == sorted(chunk.start_line for chunk in chunks)
+
+
+@unhurried
+@given(without_overlap, documents)
+def test_what_follows_front_matter_is_text_and_front_matter_is_not(chunker, body):
+    chunks = cut(chunker, f"---\ntags: unseen\n---\nText.\n{body}")
+    assert bare("".join(chunk.text for chunk in chunks)) == bare(f"Text.\n{body}")
+    assert "unseen" in chunks[0].context
+
+
+@unhurried
+@given(without_overlap, documents)
+def test_chunks_are_in_order_and_share_a_line_only_where_it_was_cut(chunker, text):
+    lines = text.split("\n")
+    chunks = cut(chunker, text)
+    for before, after in pairwise(chunks):
+        assert before.end_line <= after.start_line
+        if before.end_line == after.start_line:
+            line = lines[before.end_line - 1].strip()
+            assert after.text != line
+            assert before.text.split("\n")[-1].strip() != line
+
+
+@unhurried
+@given(options, documents)
+def test_the_same_document_gives_the_same_chunks(chunker, text):
+    assert cut(chunker, text) == cut(chunker, text)
+
+
+@unhurried
+@given(
+    st.lists(prose, max_size=4), st.lists(st.sampled_from(["# code", "", "x = 1", "---", "| a |"]), max_size=8), prose
+)
+def test_a_fence_that_fits_is_in_one_chunk(before, code, after):
+    fence = "\n".join(["```python", *code, "```"])
+    text = "\n\n".join([*before, fence, "# Heading", after])
+    assert any(fence in chunk.text for chunk in cut(MarkdownChunker(tokens=40), text))
+
+
+@unhurried
+@given(without_overlap, st.lists(st.tuples(st.integers(1, 4), prose), min_size=1, max_size=8))
+def test_a_heading_is_not_left_alone(chunker, sections):
+    text = "\n".join(f"{'#' * level} H\n\n{body}" for level, body in sections)
+    assert not any(chunk.text.split("\n")[-1].strip("#") == " H" for chunk in cut(chunker, text))
+
+
+@unhurried
+@given(st.text(), st.text())
+def test_tokens_of_a_text_are_at_most_those_of_its_parts(first, second):
+    assert estimate_tokens(first + second) <= estimate_tokens(first) + estimate_tokens(second)
