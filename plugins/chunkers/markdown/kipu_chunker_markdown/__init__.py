@@ -19,7 +19,7 @@ from .tokens import QUARTERS, estimate_tokens
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from kipu.types import Chunker, Document
+    from kipu.types import Chunker, Document, Register
 
 __all__ = ["MarkdownChunker", "estimate_tokens"]
 
@@ -132,6 +132,6 @@ def _with_paths(sections: Sequence[Section], title: str) -> Iterator[tuple[Secti
 
 
 @hookimpl
-def kipu_register_chunkers(register: Callable[[str, Callable[..., Chunker]], None]) -> None:
+def kipu_register_chunkers(register: Register[Chunker]) -> None:
     """Register the chunker "markdown"."""
     register("markdown", MarkdownChunker)

@@ -98,6 +98,11 @@ def test_turns_of_a_conversation_share_chunks_of_about_the_limit():
     assert all(85 <= estimate_tokens(chunk.text) <= 100 for chunk in chunks[:-1])
 
 
+def test_a_chunk_may_have_exactly_the_limit_and_no_character_more():
+    assert lines_of(cut("a" * 31 + "\n" + "b" * 32, tokens=16)) == [(1, 2)]
+    assert lines_of(cut("a" * 32 + "\n" + "b" * 32, tokens=16)) == [(1, 1), (2, 2)]
+
+
 # --- Overlong lines --------------------------------------------------------------------------------------------------
 
 
