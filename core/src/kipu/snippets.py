@@ -7,9 +7,10 @@ from functools import lru_cache
 
 __all__ = ["snippet"]
 
-# Runs of letters and digits. Not \w: that drops the vowel signs of Hindi and Thai.
-_WORD = re.compile(r"[^\s\x00-\x2f\x3a-\x40\x5b-\x60\x7b-\x7f\u2010-\u203a\u3000-\u3003\u3008-\u3011]+")
-_WITHOUT_SPACES = re.compile("[\u0e00-\u0e7f\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff]")
+# Runs of letters and digits. Not \w: that drops the vowel signs of Hindi and Thai. Both are compiled when they are
+# first needed, since most chunks are shown whole.
+_WORD = r"[^\s\x00-\x2f\x3a-\x40\x5b-\x60\x7b-\x7f\u2010-\u203a\u3000-\u3003\u3008-\u3011]+"
+_WITHOUT_SPACES = "[\u0e00-\u0e7f\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff]"
 _WORDS = 64
 _CUT = "\u2026"
 
@@ -45,8 +46,8 @@ def _matches(text: str, query: str) -> list[tuple[int, str]]:
 @lru_cache(maxsize=8)
 def _pattern(query: str) -> re.Pattern[str] | None:
     parts = []
-    for word in list(dict.fromkeys(_WORD.findall(query)))[:_WORDS]:
-        if _WITHOUT_SPACES.search(word):
+    for word in list(dict.fromkeys(re.findall(_WORD, query)))[:_WORDS]:
+        if not word.isascii() and re.search(_WITHOUT_SPACES, word):
             parts += [re.escape(word[start : start + 2]) for start in range(max(1, len(word) - 1))]
         elif len(word) > 2:
             # The beginning of a word stands for its forms: "decided" is shown where "decision" was asked for.

@@ -2,26 +2,18 @@
 
 from __future__ import annotations
 
-from itertools import zip_longest
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import attrs
 
 from kipu import hookimpl
-from kipu.types import Chunk
-
-from .blocks import ANNOUNCING, Section, scan
-from .context import Surroundings
-from .headings import FrontMatter, read_front_matter
-from .packing import Packer, Span
-from .tokens import QUARTERS, estimate_tokens
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable
 
-    from kipu.types import Chunker, Document, Register
+    from kipu.types import Chunk, Chunker, Document, Register
 
-__all__ = ["MarkdownChunker", "estimate_tokens"]
+__all__ = ["MarkdownChunker"]
 
 _SMALLEST_LIMIT = 16
 
@@ -51,8 +43,9 @@ class MarkdownChunker:
     items, fences, tables) as fit share a chunk. Fences and tables are split only where they are longer than a chunk,
     paragraphs between lines, and a line at a sentence's end, else at a space, else anywhere.
 
-    ``tokens`` is the limit, as `estimate_tokens` counts. ``overlap`` is how many tokens at the end of a chunk are
-    repeated at the start of the next one of the same section: whole lines, and words of a line that was cut.
+    ``tokens`` is the limit, as `kipu_chunker_markdown.tokens.estimate_tokens` counts. ``overlap`` is how many tokens at
+    the end of a chunk are repeated at the start of the next one of the same section: whole lines, and words of a line
+    that was cut.
     ``context_before`` and ``context_after`` are how many lines of the surroundings are indexed with a chunk.
 
     :raises ValueError: an option is not a whole number, or is out of its range.
@@ -83,52 +76,15 @@ class MarkdownChunker:
 
     def chunk(self, document: Document) -> list[Chunk]:
         """Cut ``document`` into chunks; an empty or blank one has none."""
-        lines = document.text.split("\n")
-        front_matter = read_front_matter(lines)
-        sections = scan(lines, front_matter.end)
-        if not sections and front_matter.end:  # nothing but front matter: then it is the text
-            lines = lines[: front_matter.end]
-            lines[0] = lines[-1] = ""
-            sections, front_matter = scan(lines), FrontMatter()
-        packer = Packer(lines, self.tokens * QUARTERS, self.overlap * QUARTERS)
-        surroundings = Surroundings(packer, sections, before=self.context_before, after=self.context_after)
-        chunks: list[Chunk] = []
-        for section, heading, level in _with_paths(sections, front_matter.title):
-            for span in packer.pack(section.blocks):
-                context = surroundings.of(span)
-                if not chunks:
-                    context = [*front_matter.values, *context]
-                text = _text(lines, span)
-                chunks.append(Chunk(text, span.start + 1, span.end, heading, level, "\n".join(context)))
-        return chunks
+        from .cutting import cut  # only now: a search that finds nothing changed needs none of it
 
-
-def _text(lines: Sequence[str], span: Span) -> str:
-    if span.right is None:
-        return "\n".join(lines[span.start : span.end])
-    last = lines[span.end - 1][span.left : span.right]
-    return "\n".join([*lines[span.start : span.end - 1], last])
-
-
-def _with_paths(sections: Sequence[Section], title: str) -> Iterator[tuple[Section, str, int]]:
-    """The sections with the path of their headings and the level of the innermost one.
-
-    A section without a text joins the section below it: its heading stays with what follows. A title in the front
-    matter stands above all headings, unless the first heading of level 1 says the same.
-    """
-    first_title = next((section.title for section in sections if section.level == 1), "")
-    root = [] if not title or title == first_title else [(0, title)]
-    path: list[tuple[int, str]] = []
-    for section, following in zip_longest(sections, sections[1:]):
-        path = [parent for parent in path if parent[0] < section.level]
-        if section.title:
-            path.append((section.level, section.title))
-        is_bare = all(block.kind in ANNOUNCING for block in section.blocks)
-        if is_bare and following and following.level > section.level:
-            following.blocks[:0] = section.blocks
-            continue
-        names = [name for _, name in root + path]
-        yield section, " > ".join(names), path[-1][0] if path else min(len(root), 1)
+        return cut(
+            document,
+            tokens=self.tokens,
+            overlap=self.overlap,
+            context_before=self.context_before,
+            context_after=self.context_after,
+        )
 
 
 @hookimpl

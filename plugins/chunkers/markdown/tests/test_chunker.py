@@ -6,7 +6,8 @@ import attrs
 import pytest
 
 from kipu.types import Chunk, Chunker, Document
-from kipu_chunker_markdown import MarkdownChunker, estimate_tokens, kipu_register_chunkers
+from kipu_chunker_markdown import MarkdownChunker, kipu_register_chunkers
+from kipu_chunker_markdown.tokens import estimate_tokens
 
 
 def cut(text: str, **options: int) -> list[Chunk]:

@@ -8,7 +8,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from kipu.types import Chunk, Document
-from kipu_chunker_markdown import MarkdownChunker, estimate_tokens
+from kipu_chunker_markdown import MarkdownChunker
+from kipu_chunker_markdown.tokens import estimate_tokens
 
 # A machine that is busy with other things must not fail a test.
 unhurried = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from kipu_chunker_markdown import estimate_tokens
+from kipu_chunker_markdown.tokens import estimate_tokens
 
 
 @pytest.mark.parametrize(

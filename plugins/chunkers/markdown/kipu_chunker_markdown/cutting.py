@@ -1,0 +1,71 @@
+"""From a document to its chunks: sections, spans, and what is indexed with each."""
+
+from __future__ import annotations
+
+from itertools import zip_longest
+from typing import TYPE_CHECKING
+
+from kipu.types import Chunk
+
+from .blocks import ANNOUNCING, Section, scan
+from .context import Surroundings
+from .headings import FrontMatter, read_front_matter
+from .packing import Packer, Span
+from .tokens import QUARTERS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from kipu.types import Document
+
+__all__ = ["cut"]
+
+
+def cut(document: Document, *, tokens: int, overlap: int, context_before: int, context_after: int) -> list[Chunk]:
+    """Cut ``document`` as the options of `kipu_chunker_markdown.MarkdownChunker` say."""
+    lines = document.text.split("\n")
+    front_matter = read_front_matter(lines)
+    sections = scan(lines, front_matter.end)
+    if not sections and front_matter.end:  # nothing but front matter: then it is the text
+        lines = lines[: front_matter.end]
+        lines[0] = lines[-1] = ""
+        sections, front_matter = scan(lines), FrontMatter()
+    packer = Packer(lines, tokens * QUARTERS, overlap * QUARTERS)
+    surroundings = Surroundings(packer, sections, before=context_before, after=context_after)
+    chunks: list[Chunk] = []
+    for section, heading, level in _with_paths(sections, front_matter.title):
+        for span in packer.pack(section.blocks):
+            context = surroundings.of(span)
+            if not chunks:
+                context = [*front_matter.values, *context]
+            text = _text(lines, span)
+            chunks.append(Chunk(text, span.start + 1, span.end, heading, level, "\n".join(context)))
+    return chunks
+
+
+def _text(lines: Sequence[str], span: Span) -> str:
+    if span.right is None:
+        return "\n".join(lines[span.start : span.end])
+    last = lines[span.end - 1][span.left : span.right]
+    return "\n".join([*lines[span.start : span.end - 1], last])
+
+
+def _with_paths(sections: Sequence[Section], title: str) -> Iterator[tuple[Section, str, int]]:
+    """The sections with the path of their headings and the level of the innermost one.
+
+    A section without a text joins the section below it: its heading stays with what follows. A title in the front
+    matter stands above all headings, unless the first heading of level 1 says the same.
+    """
+    first_title = next((section.title for section in sections if section.level == 1), "")
+    root = [] if not title or title == first_title else [(0, title)]
+    path: list[tuple[int, str]] = []
+    for section, following in zip_longest(sections, sections[1:]):
+        path = [parent for parent in path if parent[0] < section.level]
+        if section.title:
+            path.append((section.level, section.title))
+        is_bare = all(block.kind in ANNOUNCING for block in section.blocks)
+        if is_bare and following and following.level > section.level:
+            following.blocks[:0] = section.blocks
+            continue
+        names = [name for _, name in root + path]
+        yield section, " > ".join(names), path[-1][0] if path else min(len(root), 1)
