@@ -10,12 +10,13 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parent))
 
+from distributions import Site
 from doubles import Paragraphs, Words
 
 from kipu import FilesConfig, IndexConfig, Memory, MemoryConfig, SearchConfig
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
 
 @pytest.fixture
@@ -59,3 +60,13 @@ async def memory(config: Callable[..., MemoryConfig]) -> Any:
     """A memory on the workspace."""
     async with Memory(config()) as memory:
         yield memory
+
+
+@pytest.fixture
+def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Site]:
+    """A place to install plugins in, in which nothing is installed yet, whatever this Python has."""
+    site = Site(tmp_path / "site-packages")
+    monkeypatch.syspath_prepend(str(site.folder))
+    monkeypatch.delenv("KIPU_DISABLE_PLUGINS", raising=False)
+    yield site
+    site.forget_modules()

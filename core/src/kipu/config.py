@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 import attrs
 from attrs import validators
 
-from .errors import ConfigurationError, KipuError
-from .plugins import check_component, did_you_mean
+from .errors import ConfigurationError, KipuError, PluginFailedError
+from .plugins import check_component, did_you_mean, options_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -183,12 +183,12 @@ def with_options(component: Any, registration: Registration, options: Sequence[t
     values = {option.field.name: value for option, value in options}
     names = ", ".join(option.name for option, _ in options)
     if type(component) is registration.factory:
-        values = {field.name: getattr(component, field.name) for field in attrs.fields(type(component))} | values
+        values = {field.name: getattr(component, field.name) for field in options_of(type(component))} | values
     return _call(registration.factory, values, names)
 
 
 def _call(factory: Any, values: Mapping[str, Any], where: str) -> Any:
-    arguments = {field.alias: values[field.name] for field in attrs.fields(factory) if field.name in values}
+    arguments = {field.alias or field.name: values[field.name] for field in options_of(factory) if field.name in values}
     try:
         return factory(**arguments)
     except KipuError:
@@ -242,6 +242,11 @@ def _structure(tables: Mapping[str, Any], target: Any, where: str) -> Any:
         return converter.structure(tables, target)
     except (cattrs.ClassValidationError, cattrs.ForbiddenExtraKeysError) as error:
         raise ConfigurationError("\n".join(f"{where}: {line}" for line in _explain(error, ()))) from None
+    except NameError as error:
+        raise PluginFailedError(
+            f"{where}: the types of its options cannot be looked up ({error}). Its author must import them outside of "
+            "`if TYPE_CHECKING`."
+        ) from error
 
 
 _SPOKEN = {bool: "true or false", int: "a whole number", float: "a number", str: "a text in quotes"}
@@ -252,7 +257,7 @@ def _explain(error: BaseException, path: tuple[str, ...]) -> list[str]:
     import cattrs
 
     if isinstance(error, cattrs.ForbiddenExtraKeysError):
-        known = [field.name for field in attrs.fields(error.cl) if field.name != "workspace"]
+        known = [field.name for field in options_of(error.cl) if field.name != "workspace"]
         return [
             f'no option "{".".join((*path, key))}".{did_you_mean(key, known)} '
             + (f"It has: {', '.join(known)}." if known else "It has none.")

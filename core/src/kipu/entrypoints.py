@@ -10,14 +10,12 @@ from __future__ import annotations
 
 import os
 import sys
-
-import attrs
+from typing import NamedTuple
 
 __all__ = ["EntryPoint", "entry_points", "normalized"]
 
 
-@attrs.frozen
-class EntryPoint:
+class EntryPoint(NamedTuple):  # not attrs, whose import `kipu --help` can do without
     """An entry point, and the distribution that declares it."""
 
     name: str
@@ -66,5 +64,5 @@ def _section(lines: list[str], group: str) -> list[tuple[str, str]]:
             inside = line == f"[{group}]"
         elif inside and "=" in line and not line.startswith(("#", ";")):
             name, _, value = line.partition("=")
-            pairs.append((name.strip(), value.strip()))
+            pairs.append((name.strip(), value.partition("[")[0].strip()))  # extras mean nothing here
     return pairs

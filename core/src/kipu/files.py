@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import attrs
 
-from .errors import ConfigurationError, OutsideWorkspaceError, WorkspaceNotFoundError
+from .errors import ConfigurationError, MemoryFileError, OutsideWorkspaceError, WorkspaceNotFoundError
 from .types import SkippedFile
 
 if TYPE_CHECKING:
@@ -57,15 +57,20 @@ class FoundFile(NamedTuple):  # not attrs: a scan makes one for every file, befo
 
 @attrs.define
 class Scan:
-    """What is on disk. ``missing`` are the places that are configured and not there, or that cannot be read."""
+    """What is on disk. ``missing`` are the places that are configured and not there, or that cannot be read.
+
+    ``dangling`` are symbolic links to what is not there: folders, perhaps, of a disk that will be there again.
+    """
 
     files: dict[str, FoundFile] = attrs.field(factory=dict)
     skipped: list[SkippedFile] = attrs.field(factory=list)
     missing: list[str] = attrs.field(factory=list)
+    dangling: list[str] = attrs.field(factory=list)
 
     def covers(self, path: str) -> bool:
         """Whether the scan could have seen ``path``: not where its folder was missing or could not be read."""
-        return not any(path == folder or path.startswith(folder.rstrip("/") + "/") for folder in self.missing)
+        unseen = (*self.missing, *self.dangling)
+        return not any(path == folder or path.startswith(folder.rstrip("/") + "/") for folder in unseen)
 
 
 def is_memory_file_name(name: str) -> bool:
@@ -167,7 +172,8 @@ class Workspace:
             what = "is not a folder" if self.root.exists() else "does not exist"
             raise WorkspaceNotFoundError(f"The workspace {root} {what}.{_near(self.root)}")
         self._real_root = os.path.realpath(self.root)
-        self._further = [os.path.normpath(os.path.join(self._real_root, os.path.expanduser(path))) for path in paths]
+        # A link that the configuration names is meant to be followed; one that is found on the way is not.
+        self._further = [self._real(path) for path in paths]
         self._spec = None
         if exclude:
             import pathspec
@@ -176,6 +182,12 @@ class Workspace:
                 self._spec = pathspec.GitIgnoreSpec.from_lines(exclude)
             except ValueError as error:
                 raise ConfigurationError(f"files.exclude has a pattern that cannot be: {error}.") from None
+
+    def _real(self, path: str) -> str:
+        try:
+            return os.path.realpath(os.path.join(self._real_root, os.path.expanduser(path)))
+        except ValueError as error:
+            raise ConfigurationError(f"files.paths has a path that cannot be, {path!r}: {error}.") from None
 
     @property
     def roots(self) -> list[str]:
@@ -197,8 +209,12 @@ class Workspace:
         """The real path of a file that somebody names, relative to the workspace or absolute.
 
         :raises OutsideWorkspaceError: it leads out of the workspace and of the configured ``paths``.
+        :raises MemoryFileError: it cannot be the path of a file.
         """
-        real = os.path.realpath(os.path.join(self._real_root, os.path.expanduser(os.fspath(path))))
+        try:
+            real = os.path.realpath(os.path.join(self._real_root, os.path.expanduser(os.fspath(path))))
+        except ValueError as error:
+            raise MemoryFileError(f"{os.fspath(path)!r} cannot be the path of a file: {error}.") from None
         if not self.allows(real):
             if _inside(real, self._real_root):
                 raise OutsideWorkspaceError(
@@ -230,14 +246,14 @@ class Workspace:
         """
         scan, walk = Scan(), _Walk(self)
         for root in self.roots:
-            if os.path.islink(root):
+            if not os.path.exists(root):
+                scan.missing.append(self.name_of(root))
+            elif os.path.islink(root):
                 walk.links.append((self.name_of(root), root))
             elif os.path.isdir(root):
                 walk.folders.append((self.name_of(root), root))
-            elif os.path.isfile(root):
-                walk.file(self.name_of(root), root, os.stat(root), scan)
             else:
-                scan.missing.append(self.name_of(root))
+                walk.named(self.name_of(root), root, scan)
             walk.finish_folders(scan)
         while walk.links:
             walk.link(*walk.links.pop(0), scan)
@@ -286,7 +302,7 @@ class _Walk:
         for entry in entries:
             if entry.name.startswith("."):
                 continue
-            child = f"{name}/{entry.name}"
+            child = entry.name if name == "." else f"{name}/{entry.name}"
             try:
                 if entry.is_symlink():
                     self.links.append((child, entry.path))
@@ -305,17 +321,32 @@ class _Walk:
 
     def link(self, name: str, path: str, scan: Scan) -> None:
         real = os.path.realpath(path)
-        is_folder = os.path.isdir(real)
-        if not is_folder and not (is_memory_file_name(name.rpartition("/")[2]) and os.path.isfile(real)):
+        is_folder, named_as_file = os.path.isdir(real), is_memory_file_name(name.rpartition("/")[2])
+        if not os.path.exists(real):
+            if named_as_file:
+                scan.skipped.append(SkippedFile(printable(name), "is a symbolic link to a file that is not there"))
+            else:
+                scan.dangling.append(name)
+            return
+        if not is_folder and not (named_as_file and os.path.isfile(real)):
             return
         if not self.workspace.allows(real):
-            reason = "is a symbolic link that leads out of the workspace"
-            scan.skipped.append(SkippedFile(printable(name), reason))
+            inside = not os.path.isabs(self.workspace.name_of(real))
+            where = "into a hidden folder" if inside else "out of the workspace"
+            scan.skipped.append(SkippedFile(printable(name), f"is a symbolic link that leads {where}"))
         elif is_folder:
             if not self.workspace.excluded(name + "/") and not self._contains(real, path):
                 self.folders.append((name, real))
         else:
             self.file(name, real, os.stat(real), scan)
+
+    def named(self, name: str, real: str, scan: Scan) -> None:
+        """Take in a file that stands where a folder would: one of the configured ``paths``, or ``memory`` itself."""
+        if is_memory_file_name(name.rpartition("/")[2]) and os.path.isfile(real):
+            self.file(name, real, os.stat(real), scan)
+        else:
+            reason = "is neither a folder nor a Markdown file: its name must end in .md or .markdown"
+            scan.skipped.append(SkippedFile(printable(name), reason))
 
     @staticmethod
     def _contains(real: str, path: str) -> bool:

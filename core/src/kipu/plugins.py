@@ -14,12 +14,14 @@ import attrs
 import pluggy
 
 from . import __version__, hookspecs
-from .entrypoints import EntryPoint, entry_points, normalized
+from .entrypoints import entry_points, normalized
 from .errors import ConfigurationError, PluginClashError, PluginNotFoundError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
     from types import ModuleType
+
+    from .entrypoints import EntryPoint
 
 __all__ = ["KINDS", "PerCallOption", "PluginInfo", "Plugins", "did_you_mean", "disabled_by_environment"]
 
@@ -55,7 +57,12 @@ class Registration:
     kind: str
     name: str
     factory: Any
-    plugin: str
+    info: PluginInfo
+
+    @property
+    def plugin(self) -> str:
+        """What messages call the plugin: its distribution and version."""
+        return _label(self.info)
 
 
 @attrs.frozen
@@ -72,12 +79,19 @@ def disabled_by_environment() -> list[str]:
     return [name.strip() for name in os.environ.get("KIPU_DISABLE_PLUGINS", "").split(",") if name.strip()]
 
 
+def blocked_by(blocked: Mapping[str, str], name: str, distribution: str) -> str | None:
+    """The place that blocks the plugin of that name or its whole distribution; None where it is not blocked."""
+    places = {normalized(other): place for other, place in blocked.items()}
+    return places.get(normalized(name)) or places.get(distribution)
+
+
 def did_you_mean(name: str, known: Iterable[str]) -> str:
     """`` Did you mean "graph"?`` where a known name is near, else nothing."""
     from difflib import get_close_matches
 
-    near = get_close_matches(name.lower(), list(known), n=1, cutoff=0.6)
-    return f' Did you mean "{near[0]}"?' if near else ""
+    spelled = {other.lower(): other for other in known}
+    near = get_close_matches(name.lower(), list(spelled), n=1, cutoff=0.6)
+    return f' Did you mean "{spelled[near[0]]}"?' if near else ""
 
 
 class Plugins:
@@ -93,35 +107,42 @@ class Plugins:
         self._registrations: dict[tuple[str, str], list[Registration]] = {}
         self.infos: list[PluginInfo] = []
         self.problems: list[str] = []
-        self._load({normalized(name): place for name, place in (blocked or {}).items()})
+        self._load(blocked or {})
 
     # --- loading ---------------------------------------------------------------------------------------------------
 
     def _load(self, blocked: Mapping[str, str]) -> None:
-        unused = dict(blocked)
         for point in entry_points("kipu"):
-            info = PluginInfo(point.name, point.distribution, point.version)
-            self.infos.append(info)
-            names = {normalized(point.name), point.distribution}
-            if places := [blocked[name] for name in sorted(names & blocked.keys())]:
-                info.state, info.reason = "blocked", f"blocked by {places[0]}"
-                for name in names:
-                    unused.pop(name, None)
+            info = self._note(point, blocked)
+            if info.state == "blocked":
                 continue
             try:
                 self.add(import_module(point.value), info)
             except (Exception, SystemExit) as error:
                 self._set_aside(info, error)
-        known = [name for info in self.infos for name in (info.distribution, info.name)]
-        for name, place in unused.items():
-            self.problems.append(f'{place} blocks "{name}", which is not installed.{did_you_mean(name, known)}')
+        for point in entry_points("kipu.commands"):  # which are imported only when they are called
+            info = self._note(point, blocked)
+            if info.state != "blocked":
+                info.registers.append(f"command {point.name}")
+        self.infos.sort(key=lambda info: (info.distribution, info.name))
+        known = {name: None for info in self.infos for name in (info.distribution, normalized(info.name))}
+        for name, place in blocked.items():
+            if normalized(name) not in known:
+                self.problems.append(f'{place} blocks "{name}", which is not installed.{did_you_mean(name, known)}')
+
+    def _note(self, point: EntryPoint, blocked: Mapping[str, str]) -> PluginInfo:
+        info = PluginInfo(point.name, point.distribution, point.version)
+        if place := blocked_by(blocked, point.name, point.distribution):
+            info.state, info.reason = "blocked", f"blocked by {place}"
+        self.infos.append(info)
+        return info
 
     def _set_aside(self, info: PluginInfo, error: BaseException) -> None:
-        plugin = self._manager.get_plugin(_label(info))
+        plugin = self._manager.get_plugin(_key(info))
         if plugin is not None:
             self._manager.unregister(plugin)
         for registrations in self._registrations.values():
-            registrations[:] = [entry for entry in registrations if entry.plugin != _label(info)]
+            registrations[:] = [entry for entry in registrations if entry.info is not info]
         info.registers.clear()
         info.state, info.reason = "broken", f"{type(error).__name__}: {error}"
         self.problems.append(
@@ -131,7 +152,7 @@ class Plugins:
 
     def add(self, module: ModuleType, info: PluginInfo) -> None:
         """Register a plugin's module and everything that its hooks register."""
-        self._manager.register(module, _label(info))
+        self._manager.register(module, _key(info))
         unknown = []
         for hook in self._manager.get_hookcallers(module) or []:
             own = [hookimpl for hookimpl in hook.get_hookimpls() if hookimpl.plugin is module]
@@ -154,7 +175,7 @@ class Plugins:
                 raise TypeError(f'{kind} "{name}" must be registered as a class made with attrs, not as {factory!r}')
             if not callable(getattr(factory, _METHODS[kind], None)):
                 raise TypeError(f'{kind} "{name}" has no method {_METHODS[kind]}(): see kipu.types')
-            registration = Registration(kind, name, factory, _label(info))
+            registration = Registration(kind, name, factory, info)
             self._registrations.setdefault((kind, name), []).append(registration)
             info.registers.append(f"{kind} {name}")
 
@@ -199,7 +220,7 @@ class Plugins:
         """The options that can be given with one search, by name. Of two with one name, the first plugin's counts."""
         options: dict[str, PerCallOption] = {}
         for registration in self._each():
-            for field in attrs.fields(registration.factory):
+            for field in options_of(registration.factory):
                 name = field.metadata.get("per_call")
                 if name:
                     options.setdefault(name, PerCallOption(name, registration, field))
@@ -235,8 +256,18 @@ class Plugins:
                     self.problems.append(problem)
 
 
-def _label(info: PluginInfo | EntryPoint) -> str:
+def _label(info: PluginInfo) -> str:
     return f"{info.distribution} {info.version}".strip()
+
+
+def _key(info: PluginInfo) -> str:
+    """What pluggy knows a plugin by: its label does not tell apart two plugins of one distribution."""
+    return f"{_label(info)} ({info.name})"
+
+
+def options_of(factory: Any) -> list[attrs.Attribute[Any]]:
+    """The fields of a component's class that are options: not those that it keeps for itself."""
+    return [field for field in attrs.fields(factory) if field.init]
 
 
 def check_component(kind: str, name: str, component: Any) -> None:

@@ -43,6 +43,9 @@ def make_query(
         raise QueryError(f"max_results must be a whole number of at least 1, not {max_results!r}.")
     if source is not None and not isinstance(source, str):
         raise QueryError(f"source must be the label of a source, not {source!r}.")
+    # Bytes that are no text reach us from a command line as lone surrogates, which no database takes.
+    text = text.encode("utf-8", "replace").decode("utf-8")
+    source = source and source.encode("utf-8", "replace").decode("utf-8")
     first, last = _date("since", since), _date("until", until)
     if first and last and first > last:
         raise QueryError(f"since ({first}) is after until ({last}): nothing can be between them.")

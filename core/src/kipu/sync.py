@@ -14,7 +14,8 @@ from . import memory
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Coroutine
+    from collections.abc import Callable, Coroutine
+    from concurrent.futures import Future
     from datetime import date
     from pathlib import Path
     from types import TracebackType
@@ -34,9 +35,13 @@ class Memory:
     Use it as ``with Memory("project") as memory``, or close it with `close`.
     """
 
-    def __init__(self, workspace: str | os.PathLike[str] | MemoryConfig = ".") -> None:
-        self._memory = memory.Memory(workspace)
+    def __init__(
+        self, workspace: str | os.PathLike[str] | MemoryConfig = ".", *, plugins: Plugins | None = None
+    ) -> None:
+        self._memory = memory.Memory(workspace, plugins=plugins)
         self._loop = asyncio.new_event_loop()
+        self._closing = threading.Lock()
+        self._closed = False
         # A daemon: a program in which somebody forgot to close a memory can still end.
         self._thread = threading.Thread(target=self._loop.run_forever, name="kipu", daemon=True)
         self._thread.start()
@@ -50,25 +55,44 @@ class Memory:
         self.close()
 
     def _wait(self, work: Coroutine[Any, Any, Answer]) -> Answer:
-        if self._loop.is_closed():
+        try:
+            future = self._start(work)
+        except BaseException:
             work.close()
-            raise RuntimeError("This memory is closed. Open another: Memory(workspace)")
-        future = asyncio.run_coroutine_threadsafe(work, self._loop)
+            raise
         try:
             return future.result()
         except KeyboardInterrupt:
             future.cancel()
             raise
 
+    def _start(self, work: Coroutine[Any, Any, Answer]) -> Future[Answer]:
+        self._refuse_to_wait_for_itself()
+        with self._closing:
+            if self._closed:
+                raise RuntimeError("This memory is closed. Open another: Memory(workspace)")
+            return asyncio.run_coroutine_threadsafe(work, self._loop)
+
+    def _refuse_to_wait_for_itself(self) -> None:
+        if threading.current_thread() is self._thread:
+            raise RuntimeError("A plugin or a callback cannot wait for the memory that is waiting for it.")
+
     def close(self) -> None:
-        """Close the index and end the thread. Calling it again does nothing."""
-        if self._loop.is_closed():
-            return
-        self._wait(self._memory.close())
+        """Close the index and end the thread, once the calls of other threads are done. Again, it does nothing."""
+        self._refuse_to_wait_for_itself()
+        with self._closing:
+            if self._closed:
+                return
+            self._closed = True
+        asyncio.run_coroutine_threadsafe(self._finish(), self._loop).result()
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join()
-        self._loop.run_until_complete(self._loop.shutdown_default_executor())
         self._loop.close()
+
+    async def _finish(self) -> None:
+        await asyncio.gather(*asyncio.all_tasks() - {asyncio.current_task()}, return_exceptions=True)
+        await self._memory.close()
+        await self._loop.shutdown_default_executor()
 
     @property
     def config(self) -> MemoryConfig:
@@ -85,9 +109,15 @@ class Memory:
         """The absolute path of the workspace."""
         return self._memory.workspace
 
-    def index(self, force: bool = False, **options: Any) -> IndexReport:
+    def index(
+        self,
+        force: bool = False,
+        *,
+        prune: bool = False,
+        on_progress: Callable[[int, int], None] = lambda done, total: None,
+    ) -> IndexReport:
         """Bring the index up to date: `kipu.Memory.index`."""
-        return self._wait(self._memory.index(force, **options))
+        return self._wait(self._memory.index(force, prune=prune, on_progress=on_progress))
 
     def add(self, path: str | os.PathLike[str], force: bool = False) -> IndexReport:
         """Index one file now: `kipu.Memory.add`."""
@@ -104,6 +134,7 @@ class Memory:
         since: date | str | None = None,
         until: date | str | None = None,
         sync: bool | None = None,
+        on_progress: Callable[[int, int], None] = lambda done, total: None,
         **options: Any,
     ) -> SearchResults:
         """Find what the memory says: `kipu.Memory.search`."""
@@ -117,6 +148,7 @@ class Memory:
                 since=since,
                 until=until,
                 sync=sync,
+                on_progress=on_progress,
                 **options,
             )
         )

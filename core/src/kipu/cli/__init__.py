@@ -6,11 +6,15 @@ value is a click command: it can be listed without importing the plugin, and can
 
 from __future__ import annotations
 
+import os
 import sys
 from importlib import import_module
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
+
+if TYPE_CHECKING:
+    from ..entrypoints import EntryPoint
 
 __all__ = ["COMMANDS", "kipu", "main"]
 
@@ -40,13 +44,22 @@ class Commands(click.Group):
         if name in COMMANDS:
             command: click.Command = getattr(import_module(f"{__name__}.{COMMANDS[name][0]}"), f"{name}_command")
             return command
-        value, distribution = self._of_plugins().get(name, ("", ""))
-        if not value:
+        point = self._of_plugins().get(name)
+        if point is None:
             return None
+        value, distribution = point.value, point.distribution
+        from ..errors import PluginNotFoundError
+        from ..plugins import blocked_by
+        from .common import blocked_in_advance
+
+        if place := blocked_by(blocked_in_advance(), name, distribution):
+            raise PluginNotFoundError(
+                f'The command "{name}" comes with {distribution}, which is not in use: blocked by {place}.'
+            )
         module, _, attribute = value.partition(":")
         try:
             loaded = getattr(import_module(module), attribute)
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             raise click.ClickException(
                 f'The command "{name}" cannot be used: its plugin {distribution} is broken '
                 f"({type(error).__name__}: {error})."
@@ -58,6 +71,7 @@ class Commands(click.Group):
     def resolve_command(
         self, context: click.Context, arguments: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
+        context.meta["kipu.arguments"] = arguments[1:]
         try:
             return super().resolve_command(context, arguments)
         except click.UsageError:
@@ -72,13 +86,21 @@ class Commands(click.Group):
             formatter.write_dl(rows)
         if plugins := self._of_plugins():
             with formatter.section("Commands of plugins"):
-                formatter.write_dl([(name, f"From {plugins[name][1]}.") for name in sorted(plugins)])
+                formatter.write_dl([(name, f"From {plugins[name].distribution}.") for name in sorted(plugins)])
 
     @staticmethod
-    def _of_plugins() -> dict[str, tuple[str, str]]:
+    def _of_plugins() -> dict[str, EntryPoint]:
         from ..entrypoints import entry_points
 
-        return {point.name: (point.value, point.distribution) for point in entry_points("kipu.commands")}
+        return {point.name: point for point in entry_points("kipu.commands")}
+
+    def invoke(self, context: click.Context) -> Any:
+        try:
+            return super().invoke(context)
+        except BrokenPipeError:
+            # Whoever read our output has enough. Python would complain when it flushes the closed stream at exit.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            return 0
 
 
 def _show_version(context: click.Context, parameter: click.Parameter, value: bool) -> None:
@@ -93,20 +115,24 @@ def _show_version(context: click.Context, parameter: click.Parameter, value: boo
     context.exit()
 
 
+def _read_blocks(context: click.Context, parameter: click.Parameter, names: tuple[str, ...]) -> None:
+    """Take in -p no:NAME while options are parsed: which commands there are, and their flags, depends on it."""
+    for name in names:
+        if not name.startswith("no:") or len(name) < 4:
+            raise click.UsageError(f'-p takes no:NAME, with the name of a plugin from "kipu plugins", not "{name}".')
+    context.obj = [name[3:] for name in names]
+
+
 @click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
-@click.option("-p", "block", multiple=True, metavar="no:NAME", help="Leave a plugin alone for this call.")
+@click.option("-p", "block", multiple=True, metavar="no:NAME", expose_value=False, callback=_read_blocks,
+              help="Leave a plugin alone for this call.")  # fmt: skip
 @click.option("--version", is_flag=True, is_eager=True, expose_value=False, callback=_show_version,
               help="Show the versions of Kipu and of its plugins.")  # fmt: skip
-@click.pass_context
-def kipu(context: click.Context, block: tuple[str, ...]) -> None:
+def kipu() -> None:
     """Memory that people can read: Markdown files, and an index that finds what they say.
 
     In a folder with notes in memory/, start with: kipu search "why redis"
     """
-    for name in block:
-        if not name.startswith("no:") or len(name) < 4:
-            raise click.UsageError(f'-p takes no:NAME, with the name of a plugin from "kipu plugins", not "{name}".')
-    context.obj = [name[3:] for name in block]
 
 
 def main(arguments: list[str] | None = None) -> None:
@@ -128,10 +154,6 @@ def _run(arguments: list[str] | None) -> Any:
     except (click.Abort, KeyboardInterrupt):
         click.echo("Interrupted. What was indexed so far is kept.", err=True)
         return 130
-    except BrokenPipeError:
-        # Whoever read our output has enough. Python would complain when it flushes the closed stream at exit.
-        sys.stderr.close()
-        return 0
     except Exception as error:
         return _explain(error)
 

@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TextIO, TypeVar
 
 import attrs
 import click
 
 from ..config import CONFIG_FILE, load_config
+from ..errors import KipuError, WorkspaceNotFoundError
 from ..files import HIDDEN_FOLDER, Workspace
 from ..memory import Memory
 from ..plugins import Plugins, disabled_by_environment
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine, Iterable, Sequence
+    from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 
     from ..types import SkippedFile
 
@@ -33,12 +35,13 @@ class Output:
     quiet: bool = False
     verbose: bool = False
     _said: set[str] = attrs.field(factory=set)
+    _stdout: TextIO = attrs.field(factory=lambda: sys.stdout)
 
     def data(self, value: Any) -> None:
         """Print a value as one JSON document."""
         import json
 
-        click.echo(json.dumps(value, ensure_ascii=False, indent=2, default=_plain))
+        click.echo(json.dumps(value, ensure_ascii=False, indent=2, default=_plain), file=self._stdout)
 
     def line(self, text: str = "") -> None:
         """Print a line of what was asked for."""
@@ -129,7 +132,10 @@ def shared_options(command: Callable[..., Any]) -> Callable[..., Any]:
     @click.option("-v", "--verbose", is_flag=True, help="Print more, and where an error came from.")
     @functools.wraps(command)
     def with_output(*, workspace: str | None, as_json: bool, quiet: bool, verbose: bool, **rest: Any) -> Any:
-        return command(output=Output(as_json, quiet, verbose), workspace=find_workspace(workspace), **rest)
+        output = Output(as_json, quiet, verbose)
+        # A plugin may print what it likes; it must not spoil the document.
+        with contextlib.redirect_stdout(sys.stderr) if as_json else contextlib.nullcontext():
+            return command(output=output, workspace=find_workspace(workspace), **rest)
 
     return with_output
 
@@ -138,7 +144,10 @@ def find_workspace(given: str | None) -> Path:
     """The workspace: the one that was named, else the nearest folder above that looks like one, else this folder."""
     if given is not None:
         return Path(given)
-    here = Path.cwd()
+    try:
+        here = Path.cwd()
+    except FileNotFoundError:
+        raise WorkspaceNotFoundError("This folder is not there any more. Change to another: cd") from None
     for folder in (here, *here.parents):
         if (folder / CONFIG_FILE).is_file() or (folder / HIDDEN_FOLDER).is_dir():
             return folder
@@ -147,13 +156,45 @@ def find_workspace(given: str | None) -> Path:
 
 def load_plugins(workspace: Path | None = None) -> Plugins:
     """The plugins of this call, without those that the command line, the environment or the workspace block."""
+    return _load(blocked_plugins(workspace))
+
+
+def load_plugins_in_advance() -> Plugins:
+    """The plugins of this call before its own options are parsed: they decide which options there are."""
+    return _load(blocked_in_advance())
+
+
+def _load(blocked: Mapping[str, str]) -> Plugins:
+    with contextlib.redirect_stdout(sys.stderr):  # some libraries greet whoever imports them
+        return Plugins(blocked)
+
+
+def blocked_plugins(workspace: Path | None = None) -> dict[str, str]:
+    """The plugins that are blocked for this call, each with the place that blocks it."""
     blocked = dict.fromkeys(disabled_by_environment(), "KIPU_DISABLE_PLUGINS")
     if workspace is not None:
         blocked |= dict.fromkeys(load_config(workspace).plugins.disable, f"plugins.disable in {CONFIG_FILE}")
     context = click.get_current_context(silent=True)
     if context is not None:
         blocked |= dict.fromkeys(context.find_root().obj or (), "-p")
-    return Plugins(blocked)
+    return blocked
+
+
+def blocked_in_advance() -> dict[str, str]:
+    """As `blocked_plugins`, before the options of the command are parsed: only --workspace is looked for in them."""
+    context = click.get_current_context(silent=True)
+    arguments = context.find_root().meta.get("kipu.arguments", ()) if context is not None else ()
+    parser = click.Command(
+        None,
+        params=[click.Option(["-w", "--workspace"])],
+        context_settings={"ignore_unknown_options": True, "allow_extra_args": True},
+    )
+    with parser.make_context(None, list(arguments), resilient_parsing=True) as parsed:
+        named = parsed.params["workspace"]
+    try:
+        return blocked_plugins(find_workspace(named))
+    except KipuError:
+        return blocked_plugins()  # what is wrong with the workspace is told when it is opened
 
 
 def open_memory(workspace: Path, output: Output) -> Memory:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from ..files import Workspace
 from .common import Output, load_plugins, open_memory, run, shared_options
 
 if TYPE_CHECKING:
@@ -93,6 +94,7 @@ def status_command(output: Output, workspace: Path) -> None:
 @shared_options
 def plugins_command(output: Output, workspace: Path) -> None:
     """List the installed plugins: what each registers, whether it is in use, and if not, why."""
+    Workspace(workspace)  # a workspace that is not there is worth its own message
     plugins = load_plugins(workspace)
     if output.json:
         output.data({"plugins": plugins.infos, "problems": plugins.problems})

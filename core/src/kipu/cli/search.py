@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from .common import Output, load_plugins, open_memory, run, shared_options
+from .common import Output, load_plugins_in_advance, open_memory, run, shared_options
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -97,9 +97,8 @@ def _make_command() -> click.Command:
     ]
     command.params[:0] = own
     taken = {parameter.name for parameter in command.params}
-    command.params += [
-        _flag(option) for name, option in sorted(load_plugins().per_call_options().items()) if name not in taken
-    ]
+    options = load_plugins_in_advance().per_call_options()
+    command.params += [_flag(option) for name, option in sorted(options.items()) if name not in taken]
     return command
 
 

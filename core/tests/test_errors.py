@@ -1,0 +1,59 @@
+"""The errors: one tree, drawn in the docstring, each with the exit code that the command line gives for it."""
+
+from __future__ import annotations
+
+import inspect
+import pickle
+import re
+
+import pytest
+
+from kipu import errors
+
+CLASSES = [getattr(errors, name) for name in errors.__all__]
+
+
+def test_the_tree_in_the_docstring_is_the_tree() -> None:
+    drawn: dict[str, str] = {}
+    above: dict[int, str] = {}
+    for line in inspect.cleandoc(errors.__doc__ or "").split("\n"):
+        if found := re.match(r"([\s│├└─]*)([A-Z]\w+(?:Error))\b", line):
+            depth = len(found[1])
+            above[depth] = found[2]
+            parents = [place for place in above if place < depth]
+            drawn[found[2]] = above[max(parents)] if parents else "Exception"
+            above = {place: name for place, name in above.items() if place <= depth}
+    assert drawn == {cls.__name__: cls.__base__.__name__ for cls in CLASSES}
+
+
+@pytest.mark.parametrize("cls", CLASSES)
+def test_every_error_is_documented_and_has_its_exit_code(cls: type[errors.KipuError]) -> None:
+    assert cls.__doc__
+    assert cls.exit_code in {1, 2, 3, 4, 5}
+
+
+@pytest.mark.parametrize("cls", CLASSES)
+def test_an_error_says_what_it_was_given_and_survives_a_process(cls: type[errors.KipuError]) -> None:
+    error = cls("What happened. What to do next.")
+    again = pickle.loads(pickle.dumps(error))
+    assert (type(again), str(again)) == (cls, "What happened. What to do next.")
+
+
+@pytest.mark.parametrize(
+    ("name", "exit_code"),
+    [
+        ("KipuError", 1),
+        ("ConfigurationError", 3),
+        ("PluginNotFoundError", 3),
+        ("PluginClashError", 3),
+        ("PluginFailedError", 1),
+        ("WorkspaceNotFoundError", 2),
+        ("OutsideWorkspaceError", 2),
+        ("MemoryFileError", 4),
+        ("QueryError", 2),
+        ("IndexUnavailableError", 1),
+        ("IndexBusyError", 5),
+    ],
+)
+def test_the_exit_codes_stay_as_they_are(name: str, exit_code: int) -> None:
+    assert getattr(errors, name).exit_code == exit_code

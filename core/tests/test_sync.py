@@ -1,0 +1,175 @@
+"""`kipu.sync.Memory`: the same methods for code that is not async, wherever it runs."""
+
+from __future__ import annotations
+
+import inspect
+import subprocess
+import sys
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from doubles import Words
+
+import kipu
+from kipu.errors import QueryError
+from kipu.sync import Memory
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from kipu import MemoryConfig
+
+    Config = Callable[..., MemoryConfig]
+    Write = Callable[[str, str], Path]
+
+
+def public(cls: type) -> dict[str, Any]:
+    return {name: member for name, member in vars(cls).items() if not name.startswith("_")}
+
+
+def test_it_has_the_methods_of_the_other_and_no_more() -> None:
+    instance = {"config", "plugins"}  # the other keeps these as attributes
+    assert public(Memory).keys() == public(kipu.Memory).keys() | instance
+
+
+@pytest.mark.parametrize("name", ["__init__", *sorted(public(kipu.Memory).keys() - {"workspace"})])
+def test_its_methods_have_the_same_signatures(name: str) -> None:
+    def plain(method: Any) -> list[tuple[Any, ...]]:
+        parameters = inspect.signature(method).parameters.values()
+        return [
+            (one.name, one.kind, "a function" if inspect.isfunction(one.default) else one.default, one.annotation)
+            for one in parameters
+        ]
+
+    ours, others = getattr(Memory, name), getattr(kipu.Memory, name)
+    assert plain(ours) == plain(others)
+    assert inspect.signature(ours).return_annotation == inspect.signature(others).return_annotation
+    assert not inspect.iscoroutinefunction(ours)
+
+
+def test_it_does_the_same(workspace: Path, config: Config, write: Write) -> None:
+    write("memory/a.md", "valkey")
+    write("other.md", "redis")
+    progress: list[tuple[int, int]] = []
+    with Memory(config()) as memory:
+        assert memory.index(force=True, on_progress=lambda done, total: progress.append((done, total))).added == 1
+        assert memory.add("other.md").added == 1
+        assert [result.path for result in memory.search("valkey redis", max_results=1)] == ["memory/a.md"]
+        assert [file.path for file in memory.files()] == ["memory/a.md", "other.md"]
+        assert [file.path for file in memory.files(source="external")] == ["other.md"]
+        assert memory.status().files == 2
+        assert (memory.workspace, memory.config, memory.plugins.infos) == (workspace, config(), memory.plugins.infos)
+    assert progress == [(1, 1)]
+
+
+def test_errors_come_through(config: Config) -> None:
+    with Memory(config()) as memory, pytest.raises(QueryError, match="max_results must be a whole number"):
+        memory.search("anything", max_results=0)
+
+
+def test_a_wrong_workspace_leaves_no_thread_behind(tmp_path: Path) -> None:
+    before = threading.active_count()
+    with pytest.raises(kipu.KipuError):
+        Memory(tmp_path / "none")
+    assert threading.active_count() == before
+
+
+def test_components_can_be_registered(config: Config, write: Write) -> None:
+    class Finding:
+        async def search(self, query: Any, index: Any) -> Any:
+            return await Words().search(query, index)
+
+    class Nothing:
+        async def process(self, query: Any, hits: Any) -> Any:
+            return []
+
+    write("memory/a.md", "valkey")
+    with Memory(config()) as memory:
+        memory.register_strategy("mine", Finding())
+        assert len(memory.search("valkey", strategy="mine")) == 1
+        memory.register_postprocessor("nothing", Nothing())
+        assert memory.search("valkey", strategy="mine") == []
+
+
+async def test_it_works_inside_of_a_running_event_loop(config: Config, write: Write) -> None:
+    write("memory/a.md", "valkey")
+    with Memory(config()) as memory:
+        assert len(memory.search("valkey")) == 1
+
+
+def test_threads_can_share_it(config: Config, write: Write) -> None:
+    for number in range(20):
+        write(f"memory/{number}.md", f"valkey word{number}")
+    with Memory(config()) as memory, ThreadPoolExecutor(8) as pool:
+        found = list(pool.map(lambda number: memory.search(f"word{number}", max_results=1)[0].path, range(20)))
+        indexed = list(pool.map(lambda _: memory.index().chunks, range(8)))
+    assert found == [f"memory/{number}.md" for number in range(20)]
+    assert indexed == [20] * 8
+
+
+def test_closing_waits_for_the_calls_of_other_threads(config: Config, write: Write) -> None:
+    started, goes_on = threading.Event(), threading.Event()
+
+    class Slow:
+        async def process(self, query: Any, hits: Any) -> Any:
+            import asyncio
+
+            started.set()
+            await asyncio.to_thread(goes_on.wait)
+            return hits
+
+    write("memory/a.md", "valkey")
+    memory = Memory(config())
+    memory.register_postprocessor("slow", Slow())
+    with ThreadPoolExecutor(3) as pool:
+        searching = pool.submit(memory.search, "valkey")
+        started.wait()
+        closing = [pool.submit(memory.close) for _ in range(2)]
+        goes_on.set()
+        assert len(searching.result()) == 1
+        assert [done.result() for done in closing] == [None, None]
+
+
+def test_a_closed_memory_says_so(config: Config) -> None:
+    memory = Memory(config())
+    memory.close()
+    memory.close()
+    with pytest.raises(RuntimeError, match=r"^This memory is closed\. Open another: Memory\(workspace\)$"):
+        memory.search("anything")
+
+
+def test_a_memory_does_not_wait_for_itself(config: Config, write: Write) -> None:
+    write("memory/a.md", "valkey")
+    said: list[str] = []
+    with Memory(config()) as memory:
+
+        def on_progress(done: int, total: int) -> None:
+            for call in (memory.status, memory.close):
+                with pytest.raises(RuntimeError) as caught:
+                    call()
+                said.append(str(caught.value))
+
+        memory.index(on_progress=on_progress)
+    assert said == ["A plugin or a callback cannot wait for the memory that is waiting for it."] * 2
+
+
+FORGETFUL = """
+import sys
+sys.path.insert(0, sys.argv[2])
+from doubles import Paragraphs, Words
+from kipu import IndexConfig, MemoryConfig, SearchConfig
+from kipu.sync import Memory
+memory = Memory(MemoryConfig(sys.argv[1], index=IndexConfig(Paragraphs()), search=SearchConfig(Words(), [])))
+print(len(memory.search("valkey")))
+"""
+
+
+@pytest.mark.parametrize("ending", ["", "raise SystemExit(0)", "del memory"])
+def test_a_program_that_forgets_to_close_it_still_ends(workspace: Path, write: Write, ending: str) -> None:
+    write("memory/a.md", "valkey")
+    arguments = [sys.executable, "-c", FORGETFUL + ending, str(workspace), str(Path(__file__).parent)]
+    done = subprocess.run(arguments, capture_output=True, text=True, timeout=60, check=False)
+    assert (done.returncode, done.stdout.strip(), done.stderr) == (0, "1", "")
