@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from doubles import Paragraphs
+from doubles import Paragraphs, Words
 from rows import is_sound, rows, rows_made_afresh, select, with_doubles
 
 import kipu.database
@@ -30,6 +30,9 @@ from kipu.errors import IndexBusyError, IndexUnavailableError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+
+    from kipu import Hit, Query
+    from kipu.types import Index
 
 SECONDS = float(os.environ.get("KIPU_CONCURRENCY_SECONDS", "20"))
 FACTS = 40
@@ -264,7 +267,9 @@ async def test_an_index_that_is_deleted_in_the_middle_of_a_run_is_made_anew(
     assert rows(workspace) == rows_made_afresh(workspace, tmp_path / "copy")
 
 
-async def test_a_file_that_another_process_renamed_first_keeps_its_rows(workspace, memory, write, tmp_path, in_the_middle):
+async def test_a_file_that_another_process_renamed_first_keeps_its_rows(
+    workspace, memory, write, tmp_path, in_the_middle
+):
     write("memory/old.md", "alpha")
     write("memory/other.md", "beta")
     await memory.index()
@@ -279,6 +284,23 @@ async def test_a_file_that_another_process_renamed_first_keeps_its_rows(workspac
     await memory.index()
     assert select(workspace, "SELECT id FROM chunks WHERE text = 'alpha'") == before
     assert rows(workspace) == rows_made_afresh(workspace, tmp_path / "copy")
+
+
+async def test_a_search_sees_one_state_of_the_index_from_its_beginning_to_its_end(workspace, config, write):
+    write("memory/one.md", "alpha")
+
+    class Slow(Words):
+        async def search(self, query: Query, index: Index) -> list[Hit]:
+            before = list(await index.connection.execute_fetchall("SELECT id FROM chunks"))
+            write("memory/one.md", "alpha changed")
+            async with Memory(with_doubles(workspace)) as another:
+                await another.index()
+            # fails: each statement of a search sees what others have written by then, so what it found may be gone
+            assert len(await index.chunks(row[0] for row in before)) == 1
+            return []
+
+    async with Memory(config(strategy=Slow())) as memory:
+        await memory.search("alpha")
 
 
 # --- an index that somebody holds ----------------------------------------------------------------------------------

@@ -13,7 +13,8 @@ import pytest
 
 from kipu import Memory
 from kipu.errors import ConfigurationError, MemoryFileError, OutsideWorkspaceError, WorkspaceNotFoundError
-from kipu.files import NotTextError, Workspace, date_of, decode, is_memory_file_name, source_of
+from kipu.decoding import NotTextError, decode
+from kipu.files import Workspace, date_of, is_memory_file_name, source_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable

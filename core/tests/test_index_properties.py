@@ -304,7 +304,9 @@ def _ids(workspace: Path) -> _Ids:
     ids = _Ids()
     for path, id, hash in select(workspace, "SELECT path, id, hash FROM files"):
         ids.files[path], ids.chunks[path] = (id, hash), {}
-    for path, id, hash in select(workspace, "SELECT path, chunks.id, chunks.hash FROM chunks JOIN files ON files.id = file_id"):
+    for path, id, hash in select(
+        workspace, "SELECT path, chunks.id, chunks.hash FROM chunks JOIN files ON files.id = file_id"
+    ):
         ids.chunks[path].setdefault(hash, set()).add(id)
     return ids
 

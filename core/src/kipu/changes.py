@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
-from .database import sqlite_errors
+from .database import is_trouble_with_the_file
 from .errors import KipuError, PluginFailedError
 from .files import date_of, source_of
 from .index import (
@@ -113,7 +113,7 @@ async def backfill(
 
     :param on_progress: called with the number of chunks done and of all chunks.
     """
-    with _blamed(name, strategy):
+    with _blamed(name):
         await strategy.create(connection)
     total, done, last = await count_chunks(connection), 0, 0
     while True:
@@ -125,7 +125,7 @@ async def backfill(
         )
         if not rows:
             break
-        with _blamed(name, strategy):
+        with _blamed(name):
             await strategy.add(connection, [stored_chunk(row) for row in rows])
         done, last = done + len(rows), rows[-1][0]
         on_progress(done, total)
@@ -188,7 +188,7 @@ class _Plan:
         """Change the chunks, and let each strategy follow: it is told of renamed chunks as if they came anew."""
         if self.gone or self._renamed:
             for name, strategy in strategies.items():
-                with _blamed(name, strategy):
+                with _blamed(name):
                     await strategy.remove(connection, self.gone + self._renamed)
         await connection.executemany("DELETE FROM chunks WHERE id = ?", [(id,) for id in self.gone])
         await connection.executemany(
@@ -201,7 +201,7 @@ class _Plan:
         )
         if self._stored:
             for name, strategy in strategies.items():
-                with _blamed(name, strategy):
+                with _blamed(name):
                     await strategy.add(connection, self._stored)
 
 
@@ -239,17 +239,16 @@ class _FileRows:
 
 
 @contextlib.contextmanager
-def _blamed(name: str, strategy: IndexedStrategy) -> Iterator[None]:
+def _blamed(name: str) -> Iterator[None]:
     """Say which strategy it was that failed. What SQLite says of the whole database is not its fault."""
     try:
         yield
     except Exception as error:
-        if isinstance(error, (KipuError, *sqlite_errors())):
+        if isinstance(error, KipuError) or is_trouble_with_the_file(error):
             raise
         raise PluginFailedError(
-            f'The strategy "{name}" ({type(strategy).__module__}) failed while indexing: '
-            f"{type(error).__name__}: {error}. Nothing was changed. Without it: -p no:NAME, with the plugin's name "
-            "from `kipu plugins`."
+            f"The strategy {name} failed while indexing: {type(error).__name__}: {error}. What this batch would have "
+            "changed is as it was. To go on without it: search.strategy in kipu.toml, or search(strategy=...)."
         ) from error
 
 

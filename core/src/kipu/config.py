@@ -6,14 +6,13 @@ cannot be, is an error that says where it stands.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import attrs
-from attrs import validators
 
-from .errors import ConfigurationError, KipuError, PluginFailedError
+from .errors import ConfigurationError, KipuError, PluginFailedError, QueryError
 from .plugins import check_component, did_you_mean, options_of
 
 if TYPE_CHECKING:
@@ -23,6 +22,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "CONFIG_FILE",
+    "STANDARD_POSTPROCESSORS",
     "FilesConfig",
     "IndexConfig",
     "MemoryConfig",
@@ -35,17 +35,41 @@ __all__ = [
 
 CONFIG_FILE = "kipu.toml"
 
-_strings = validators.deep_iterable(validators.instance_of(str), validators.instance_of((list, tuple)))
+STANDARD_POSTPROCESSORS = ("threshold",)
+
+Validator = Callable[[Any, "attrs.Attribute[Any]", Any], None]
 
 
-def _is_component(instance: Any, attribute: attrs.Attribute[Any], value: Any) -> None:
-    if isinstance(value, str) or (isinstance(value, dict) and isinstance(value.get("use"), str)):
-        return
-    if isinstance(value, (dict, list, tuple, int, float)) or value is None:
-        raise TypeError(
-            f'{attribute.name}: write a name such as "example", or a table with the name and its options such as '
-            f'{{ use = "example", ... }}; this is {value!r}'
-        )
+def _must(be: str, holds: Callable[[Any], bool]) -> Validator:
+    """A validator whose message is a sentence; those of attrs put a page of details behind it."""
+
+    def check(instance: Any, attribute: attrs.Attribute[Any], value: Any) -> None:
+        if not holds(value):
+            raise ConfigurationError(f"{attribute.name} must be {be}, not {value!r}")
+
+    return check
+
+
+def _is_strings(value: Any) -> bool:
+    return isinstance(value, (list, tuple)) and all(isinstance(part, str) for part in value)
+
+
+def _is_component(value: Any) -> bool:
+    if isinstance(value, dict):
+        return isinstance(value.get("use"), str)
+    return isinstance(value, str) or not isinstance(value, (list, tuple, int, float, type(None)))
+
+
+def _is_table(kind: type) -> Validator:
+    return _must(f"a {kind.__name__}", lambda value: isinstance(value, kind))
+
+
+_strings = _must("a list of texts", _is_strings)
+_component = _must('a name such as "example", or a table such as { use = "example", ... }', _is_component)
+_components = _must(
+    'a list of names such as "example", or of tables such as { use = "example", ... }',
+    lambda value: value is None or (isinstance(value, (list, tuple)) and all(map(_is_component, value))),
+)
 
 
 @attrs.frozen
@@ -70,7 +94,7 @@ class IndexConfig:
 
     chunker: Any = attrs.field(
         default="markdown",
-        validator=_is_component,
+        validator=_component,
         metadata={"help": "The chunker: a name, or a table with `use` and its options."},
     )
 
@@ -81,22 +105,25 @@ class SearchConfig:
 
     strategy: Any = attrs.field(
         default="keyword",
-        validator=_is_component,
+        validator=_component,
         metadata={"help": "The strategy: a name, or a table with `use` and its options."},
     )
-    postprocessors: Sequence[Any] = attrs.field(
-        factory=lambda: ["threshold"],
-        validator=validators.deep_iterable(_is_component, validators.instance_of((list, tuple))),
-        metadata={"help": "The post-processors, in order: names, or tables with `use` and options."},
+    postprocessors: Sequence[Any] | None = attrs.field(
+        default=None,
+        validator=_components,
+        metadata={
+            "help": "The post-processors, in order: names, or tables with `use` and options. "
+            "By default the standard ones that are installed: threshold."
+        },
     )
     max_results: int = attrs.field(
         default=6,
-        validator=[validators.instance_of(int), validators.ge(1)],
+        validator=_must("a whole number of at least 1", lambda value: type(value) is int and value >= 1),
         metadata={"help": "How many results a search returns at most."},
     )
     sync: bool = attrs.field(
         default=True,
-        validator=validators.instance_of(bool),
+        validator=_must("true or false", lambda value: isinstance(value, bool)),
         metadata={"help": "Whether a search first takes in what changed on disk."},
     )
 
@@ -127,10 +154,10 @@ class MemoryConfig:
     """
 
     workspace: Path = attrs.field(default=Path(), converter=_to_path)
-    files: FilesConfig = attrs.field(factory=FilesConfig, validator=validators.instance_of(FilesConfig))
-    index: IndexConfig = attrs.field(factory=IndexConfig, validator=validators.instance_of(IndexConfig))
-    search: SearchConfig = attrs.field(factory=SearchConfig, validator=validators.instance_of(SearchConfig))
-    plugins: PluginsConfig = attrs.field(factory=PluginsConfig, validator=validators.instance_of(PluginsConfig))
+    files: FilesConfig = attrs.field(factory=FilesConfig, validator=_is_table(FilesConfig))
+    index: IndexConfig = attrs.field(factory=IndexConfig, validator=_is_table(IndexConfig))
+    search: SearchConfig = attrs.field(factory=SearchConfig, validator=_is_table(SearchConfig))
+    plugins: PluginsConfig = attrs.field(factory=PluginsConfig, validator=_is_table(PluginsConfig))
 
 
 def load_config(workspace: Path) -> MemoryConfig:
@@ -184,7 +211,10 @@ def with_options(component: Any, registration: Registration, options: Sequence[t
     names = ", ".join(option.name for option, _ in options)
     if type(component) is registration.factory:
         values = {field.name: getattr(component, field.name) for field in options_of(type(component))} | values
-    return _call(registration.factory, values, names)
+    try:
+        return _call(registration.factory, values, names)
+    except ConfigurationError as error:
+        raise QueryError(str(error)) from error
 
 
 def _call(factory: Any, values: Mapping[str, Any], where: str) -> Any:
@@ -194,7 +224,8 @@ def _call(factory: Any, values: Mapping[str, Any], where: str) -> Any:
     except KipuError:
         raise
     except (TypeError, ValueError) as error:
-        raise ConfigurationError(f"{where}: {_first_line(error)}") from error
+        said = _first_line(error)
+        raise ConfigurationError(f"{said}." if said.startswith(f"'{where}'") else f"{where}: {said}.") from error
 
 
 def _structure(tables: Mapping[str, Any], target: Any, where: str) -> Any:

@@ -22,7 +22,17 @@ if TYPE_CHECKING:
     from pathlib import Path
     from types import ModuleType
 
-__all__ = ["BUSY_SECONDS", "Database", "choose_driver", "make_hidden_folder", "sqlite_errors"]
+__all__ = [
+    "BUSY_SECONDS",
+    "INDEX_FILE",
+    "Database",
+    "choose_driver",
+    "is_trouble_with_the_file",
+    "make_hidden_folder",
+    "sqlite_errors",
+]
+
+INDEX_FILE = "index.sqlite"
 
 # How long to wait for another process that writes. Batches are short, so this is far more than one needs.
 BUSY_SECONDS = 10.0
@@ -192,10 +202,7 @@ class Database:
     async def _open_reader(self) -> _Open:
         file = self._file()
         if file is not None:
-            # Even a reader of a WAL database writes a small file beside it. Where that cannot be, nobody else writes.
-            writable = os.access(self.path.parent, os.W_OK) and os.access(self.path, os.W_OK)
-            mode = "mode=rw" if writable else "mode=ro&immutable=1"
-            connection = await self._connect(f"file:{_quoted(self.path)}?{mode}", BUSY_SECONDS)
+            connection = await self._connect(self._uri(), BUSY_SECONDS)
             try:
                 if await _version(connection) == _SCHEMA_VERSION:
                     await connection.execute("PRAGMA query_only = 1")
@@ -215,7 +222,11 @@ class Database:
         connection = aiosqlite.Connection(connector, iter_chunk_size=_ROWS_AT_A_TIME)
         # The thread would keep a program from ending in which somebody forgot to close a memory.
         connection._thread.daemon = True  # noqa: SLF001 (there is no public way)
-        return await connection
+        try:
+            return await connection
+        except BaseException:
+            await asyncio.to_thread(connection._thread.join)  # noqa: SLF001 (else it outlives the event loop)
+            raise
 
     def _prepare(self, wait: float) -> None:
         """Make the folder, the file and the tables where they are not there; set a damaged file aside."""
@@ -253,7 +264,7 @@ class Database:
 
         try:
             with FileLock(self.path.with_suffix(".lock"), timeout=wait):
-                if self._damage() is None:
+                if self.damage() is None:
                     return
                 aside = self.path.with_suffix(".damaged.sqlite")
                 for ending in ("", "-wal", "-shm"):
@@ -268,10 +279,10 @@ class Database:
             ) from None
         self.notes.append(f"The index was damaged ({reason}). It was set aside as {aside.name} and made anew.")
 
-    def _damage(self) -> str | None:
-        """Why the file cannot be used as a database, or None."""
+    def damage(self) -> str | None:
+        """What is wrong with the file of the index, by a check of all its pages; None where nothing is."""
         try:
-            connection = self.driver.connect(f"file:{_quoted(self.path)}?mode=rw", uri=True)
+            connection = self.driver.connect(self._uri(), uri=True)
         except self.driver.OperationalError as error:
             return str(error)
         try:
@@ -282,9 +293,17 @@ class Database:
         finally:
             connection.close()
 
+    def _uri(self) -> str:
+        """Where the index is and how it can be opened: for reading alone where its folder cannot be written.
+
+        Even a reader of a WAL database writes a small file beside it. Where that cannot be, nobody else writes.
+        """
+        writable = os.access(self.path.parent, os.W_OK) and os.access(self.path, os.W_OK)
+        return f"file:{_quoted(self.path)}?{'mode=rw' if writable else 'mode=ro&immutable=1'}"
+
     async def mend(self) -> bool:
         """Set the index aside if it is damaged, so that it can be made anew. Whether it was damaged."""
-        if not self.exists or await asyncio.to_thread(self._damage) is None:
+        if not self.exists or await asyncio.to_thread(self.damage) is None:
             return False
         await self.close()
         await asyncio.to_thread(self._set_aside, BUSY_SECONDS, "its pages do not fit together")
@@ -301,10 +320,10 @@ class Database:
                     f"Another process is writing to the index {self.path}. Try again when it is done."
                 ) from error
             raise IndexUnavailableError(f"The index {self.path} cannot be used: {error}.") from error
-        except PermissionError as error:
+        except OSError as error:
             raise IndexUnavailableError(
-                f"The index {self.path} cannot be written: {error.strerror}. Kipu keeps it in the workspace; "
-                "make the folder writable."
+                f"The index {self.path} cannot be written: {error.strerror or error}. Kipu keeps it in the workspace, "
+                f"in the folder {self.path.parent.name}/, which it must be able to write."
             ) from error
 
 
@@ -347,7 +366,26 @@ def _is_damage(error: Exception) -> bool:
 
 
 def _quoted(path: Path) -> str:
-    from urllib.parse import quote
-
+    """A path as a part of an SQLite URI: https://www.sqlite.org/uri.html, 3.1. Any bytes can stand in it."""
     text = path.as_posix()
-    return quote(text if text.startswith("/") else f"/{text}")
+    data = os.fsencode(text if text.startswith("/") else f"/{text}")
+    return "".join(chr(byte) if byte < 0x80 and chr(byte) not in "%?#" else f"%{byte:02X}" for byte in data)
+
+
+def is_trouble_with_the_file(error: Exception) -> bool:
+    """Whether SQLite complains of the database as such, and not of a statement that it was given."""
+    return isinstance(error, sqlite_errors()) and (
+        _is_damage(error) or any(sign in str(error) for sign in _TROUBLE_WITH_THE_FILE)
+    )
+
+
+_TROUBLE_WITH_THE_FILE = (
+    "locked",
+    "busy",
+    "disk",
+    "full",
+    "readonly",
+    "unable to open",
+    "interrupted",
+    "out of memory",
+)

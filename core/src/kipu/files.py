@@ -1,4 +1,4 @@
-"""Finds memory files, says what is known of them without reading them, and reads them as text.
+"""Finds memory files, and says what is known of them without reading them.
 
 All rules about paths stand here: which files count, what their source and date are, and that nothing is reached
 outside of the workspace and of the folders that its configuration names.
@@ -26,11 +26,9 @@ __all__ = [
     "HIDDEN_FOLDER",
     "MEMORY_FOLDER",
     "FoundFile",
-    "NotTextError",
     "Scan",
     "Workspace",
     "date_of",
-    "decode",
     "is_memory_file_name",
     "source_of",
 ]
@@ -39,10 +37,6 @@ MEMORY_FOLDER = "memory"
 HIDDEN_FOLDER = ".kipu"
 _SUFFIXES = (".md", ".markdown")
 _DATE = re.compile(r"(\d{4})-(\d{2})-(\d{2})(?!\d)", re.ASCII)
-
-
-class NotTextError(ValueError):
-    """The bytes of a file are not text in any encoding that we can tell."""
 
 
 class FoundFile(NamedTuple):  # not attrs: a scan makes one for every file, before every search
@@ -98,63 +92,6 @@ def date_of(path: str) -> date | None:
         return date(*map(int, match.groups()))
     except ValueError:
         return None
-
-
-def decode(data: bytes) -> str:
-    """The text of a file: UTF-8, UTF-16 or UTF-32 by its byte order mark, UTF-8, or what charset-normalizer finds.
-
-    Line ends become ``\\n``.
-
-    :raises NotTextError: the bytes are no text.
-    """
-    text = _decode(data)
-    return text.replace("\r\n", "\n").replace("\r", "\n") if "\r" in text else text
-
-
-def _decode(data: bytes) -> str:
-    for mark, encoding in _MARKS:
-        if data.startswith(mark):
-            try:
-                return data.decode(encoding)
-            except UnicodeDecodeError as error:
-                raise NotTextError(f"starts as {encoding.upper()} but is not: {error.reason}") from None
-    if b"\0" in data:
-        raise NotTextError("is not text: it has NUL bytes and no byte order mark")
-    try:
-        return data.decode("utf-8")
-    except UnicodeDecodeError:
-        return _guess(data)
-
-
-def _guess(data: bytes) -> str:
-    """The text of bytes that are in some older encoding."""
-    # A few accented letters in an English note give statistics nothing to work with ("na\u00efve" comes out as Urdu);
-    # Windows-1252 is what such bytes mostly are. https://encoding.spec.whatwg.org/ makes it the default likewise.
-    foreign = bytes(byte for byte in data if byte >= 0x80)
-    if len(foreign) < 16 and len(foreign) * 3 < len(data) + 3:
-        western = foreign.decode("cp1252", "ignore")
-        if len(western) == len(foreign) and all(char.isalpha() or char in _WESTERN_MARKS for char in western):
-            return data.decode("cp1252")
-    from charset_normalizer import from_bytes
-
-    best = from_bytes(data, cp_exclusion=_ONLY_BY_MARK).best()
-    if best is None:
-        raise NotTextError("is not text in any encoding that could be told; save it as UTF-8")
-    return str(best)
-
-
-_WESTERN_MARKS = "\u201c\u201d\u2018\u2019\u2013\u2014\u2026\u2022\u20ac\u00a3\u00a7\u00a9\u00b0\u00ab\u00bb\u00a0"
-_ONLY_BY_MARK = ["utf_16", "utf_16_le", "utf_16_be", "utf_32", "utf_32_le", "utf_32_be", "utf_7"]
-
-
-# UTF-32 first: its little-endian mark starts with the one of UTF-16.
-_MARKS = (
-    (b"\xff\xfe\x00\x00", "utf-32"),
-    (b"\x00\x00\xfe\xff", "utf-32"),
-    (b"\xef\xbb\xbf", "utf-8-sig"),
-    (b"\xff\xfe", "utf-16"),
-    (b"\xfe\xff", "utf-16"),
-)
 
 
 class Workspace:
@@ -232,6 +169,8 @@ class Workspace:
 
     def look(self, name: str) -> FoundFile | None:
         """A single file by its name, where it is there and is a file that may be indexed."""
+        if self.excluded(name):
+            return None
         real = os.path.realpath(os.path.join(self._real_root, name))
         try:
             status = os.stat(real)
@@ -321,6 +260,9 @@ class _Walk:
 
     def link(self, name: str, path: str, scan: Scan) -> None:
         real = os.path.realpath(path)
+        ending = "/" if os.path.isdir(real) else ""
+        if self.workspace.excluded(name + ending) or self.workspace.excluded(self.workspace.name_of(real) + ending):
+            return
         is_folder, named_as_file = os.path.isdir(real), is_memory_file_name(name.rpartition("/")[2])
         if not os.path.exists(real):
             if named_as_file:
@@ -335,7 +277,7 @@ class _Walk:
             where = "into a hidden folder" if inside else "out of the workspace"
             scan.skipped.append(SkippedFile(printable(name), f"is a symbolic link that leads {where}"))
         elif is_folder:
-            if not self.workspace.excluded(name + "/") and not self._contains(real, path):
+            if not self._contains(real, path):
                 self.folders.append((name, real))
         else:
             self.file(name, real, os.stat(real), scan)

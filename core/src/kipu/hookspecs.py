@@ -44,6 +44,7 @@ __all__ = ["hookimpl", "hookspec"]
 hookspec = pluggy.HookspecMarker("kipu")
 hookimpl = pluggy.HookimplMarker("kipu")
 
+
 @hookspec
 def kipu_register_chunkers(register: Register[Chunker]) -> None:
     """Register classes that cut a document into chunks.

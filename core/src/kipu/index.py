@@ -132,21 +132,30 @@ async def outdated(connection: aiosqlite.Connection, strategies: Mapping[str, In
 
 
 def indexed_strategies(strategies: Mapping[str, Any]) -> dict[str, IndexedStrategy]:
-    """Those of the strategies that keep an index of their own.
+    """Those of the strategies that keep an index of their own, by the name of their class.
 
-    :raises ConfigurationError: one of them has only a part of what that takes.
+    Strategies of one class share their tables, so what is kept up to date is an index for each class.
+
+    :raises ConfigurationError: one of them has only a part of what it takes, or two of one class want other tables.
     """
-    parts = ("schema_version", "create", "add", "remove")
+    needed = ("schema_version", "create", "add", "remove")
     found: dict[str, IndexedStrategy] = {}
     for name, strategy in strategies.items():
-        have = [part for part in parts if hasattr(strategy, part)]
-        if have and len(have) < len(parts):
+        have = [part for part in needed if hasattr(strategy, part)]
+        if have and len(have) < len(needed):
+            lacking = ", ".join(part for part in needed if part not in have)
             raise ConfigurationError(
-                f'The strategy "{name}" has {", ".join(have)} but lacks {", ".join(set(parts) - set(have))}: '
+                f'The strategy "{name}" has {", ".join(have)} but lacks {lacking}: '
                 "a strategy with an index of its own has all four (kipu.types.IndexedStrategy)."
             )
         if have:
-            found[name] = strategy
+            kind = f"{type(strategy).__module__}.{type(strategy).__qualname__}"
+            other = found.setdefault(kind, strategy)
+            if schema_version(other) != schema_version(strategy):
+                raise ConfigurationError(
+                    f'The strategy "{name}" wants tables of version {schema_version(strategy)}, and another strategy '
+                    f"of the class {kind} wants version {schema_version(other)}: they share them. Use one of the two."
+                )
     return found
 
 

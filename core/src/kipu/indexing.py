@@ -15,9 +15,11 @@ import attrs
 
 from .changes import Batch, PreparedFile, apply, backfill
 from .database import BUSY_SECONDS
+from .decoding import NotTextError, decode
 from .errors import KipuError, MemoryFileError, PluginFailedError
-from .files import NotTextError, Scan, decode, is_memory_file_name
+from .files import Scan, is_memory_file_name
 from .index import KnownFile, count_chunks, known_files, outdated
+from .plugins import options_of
 from .types import Document, IndexReport, SkippedFile
 
 if TYPE_CHECKING:
@@ -222,6 +224,12 @@ class Indexer:
         report.skipped += [SkippedFile(path, problem) for path, problem in sorted(problems.items())]
         report.missing = missing_folders(pending)
         report.notes += self.database.notes
+        further = [self.workspace.name_of(root) for root in self.workspace.roots[1:]]
+        report.notes += [
+            f"{folder} is not there, although files.paths names it."
+            for folder in pending.scan.missing
+            if folder in further and folder not in report.missing
+        ]
         self.database.notes.clear()
 
     # --- reading and chunking, off the event loop -------------------------------------------------------------------
@@ -302,20 +310,16 @@ def chunker_identity(chunker: Chunker) -> str:
     """What tells the chunks of one chunker from those of another: its class, its version and its options."""
     kind: Any = type(chunker)
     version = getattr(chunker, "schema_version", 1)
-    options = {field.name: getattr(chunker, field.name) for field in attrs.fields(kind)} if attrs.has(kind) else {}
+    options = {field.name: getattr(chunker, field.name) for field in options_of(kind)} if attrs.has(kind) else {}
     said = f"{kind.__module__}.{kind.__qualname__} {version} {options}"
     return hashlib.sha256(said.encode()).hexdigest()[:16]
 
 
 def missing_folders(pending: Pending) -> list[str]:
-    """The folders that are not there although the index has files of theirs, or although they are configured."""
+    """The folders that are not there although the index has files of theirs, which it keeps."""
     kept = [file.path for file in pending.kept]
-    configured = {folder for folder in pending.scan.missing if folder != "memory"}
-    return [
-        folder
-        for folder in pending.scan.missing
-        if folder in configured or any(path == folder or path.startswith(folder + "/") for path in kept)
-    ]
+    folders = (*pending.scan.missing, *pending.scan.dangling)
+    return [folder for folder in folders if any(path == folder or path.startswith(f"{folder}/") for path in kept)]
 
 
 def _stamp(file: KnownFile | FoundFile) -> tuple[int, int, int]:

@@ -7,8 +7,8 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from .config import MemoryConfig, build_component, load_config, with_options
-from .database import Database, sqlite_errors
+from .config import STANDARD_POSTPROCESSORS, MemoryConfig, build_component, load_config, with_options
+from .database import INDEX_FILE, Database, sqlite_errors
 from .errors import ConfigurationError, IndexUnavailableError, KipuError
 from .files import HIDDEN_FOLDER, Workspace
 from .index import count_chunks, file_infos, indexed_strategies, sources
@@ -56,7 +56,7 @@ class Memory:
         blocked = dict.fromkeys(disabled_by_environment(), "KIPU_DISABLE_PLUGINS")
         blocked |= dict.fromkeys(self.config.plugins.disable, "plugins.disable in the configuration")
         self.plugins = Plugins(blocked) if plugins is None else plugins
-        self._database = Database(self._workspace.root / HIDDEN_FOLDER / "index.sqlite")
+        self._database = Database(self._workspace.root / HIDDEN_FOLDER / INDEX_FILE)
         self._own: dict[str, Strategy] = {}
         self._registered: list[PostProcessor] = []
         self._used: dict[str, Strategy] = {}
@@ -101,6 +101,8 @@ class Memory:
         """
 
         async def work() -> IndexReport:
+            if not self._workspace.has_memory and not self._database.exists:
+                return IndexReport()
             async with self._syncing:
                 indexer = self._indexer()
                 pending = await indexer.look(force=force, prune=prune)
@@ -198,35 +200,37 @@ class Memory:
         return await self._mended(work)
 
     async def status(self) -> Status:
-        """The state of the workspace and of its index. Nothing is changed by asking."""
+        """The state of the workspace and of its index. Nothing is changed by asking.
 
-        async def work() -> Status:
+        :raises IndexUnavailableError: the index cannot be read.
+        """
+        try:
             pending = await self._indexer(lenient=True).look()
             async with self._database.reader() as connection:
                 found = await file_infos(connection)
                 labels = await sources(connection)
                 chunks = await count_chunks(connection)
-            skipped = pending.scan.skipped + [
-                SkippedFile(file.path, file.problem) for file in found if file.problem is not None
-            ]
-            path = self._database.path
-            return Status(
-                workspace=str(self.workspace),
-                files=len(found),
-                chunks=chunks,
-                sources=labels,
-                pending=pending.paths,
-                skipped=skipped,
-                missing=missing_folders(pending),
-                strategy=_name_of(self.config.search.strategy),
-                chunker=_name_of(self.config.index.chunker),
-                postprocessors=[_name_of(choice) for choice in self.config.search.postprocessors],
-                index_path=str(path),
-                index_bytes=path.stat().st_size if path.exists() else 0,
-                sqlite=self._database.driver.sqlite_version,
-            )
-
-        return await self._mended(work)
+        except sqlite_errors() as error:
+            raise IndexUnavailableError(
+                f"The index {self._database.path} is damaged: {error}. The next search, or kipu index, makes it anew."
+            ) from error
+        problems = [SkippedFile(file.path, file.problem) for file in found if file.problem is not None]
+        path = self._database.path
+        return Status(
+            workspace=str(self.workspace),
+            files=len(found),
+            chunks=chunks,
+            sources=labels,
+            pending=pending.paths,
+            skipped=pending.scan.skipped + problems,
+            missing=missing_folders(pending),
+            strategy=name_of(self.config.search.strategy),
+            chunker=name_of(self.config.index.chunker),
+            postprocessors=[name_of(choice) for choice in self._chosen_postprocessors()],
+            index_path=str(path),
+            index_bytes=path.stat().st_size if path.exists() else 0,
+            sqlite=self._database.driver.sqlite_version,
+        )
 
     # --- components of one's own -----------------------------------------------------------------------------------
 
@@ -238,6 +242,7 @@ class Memory:
         check_component("strategy", name, strategy)
         if name in self._own or name in self.plugins.names("strategy"):
             raise ConfigurationError(f'There is a strategy "{name}" already; register yours under another name.')
+        indexed_strategies(self._used | {name: strategy})
         self._own[name] = strategy
 
     def register_postprocessor(self, name: str, postprocessor: PostProcessor) -> None:
@@ -254,12 +259,12 @@ class Memory:
         """The strategy of that name, or the configured one, and what it is called."""
         if name is None:
             choice = self.config.search.strategy
-            name, where = _name_of(choice), "search.strategy"
+            name, where = name_of(choice), "search.strategy"
         else:
             choice, where = name, "strategy"
         if name not in self._used:
             component: Strategy = self._own.get(name) or build_component(self.plugins, "strategy", choice, where)
-            indexed_strategies({name: component})
+            indexed_strategies(self._used | {name: component})
             self._used[name] = component
         return name, self._used[name]
 
@@ -271,7 +276,7 @@ class Memory:
         if self._postprocessors is None:
             self._postprocessors = [
                 build_component(self.plugins, "postprocessor", choice, f"search.postprocessors[{position}]")
-                for position, choice in enumerate(self.config.search.postprocessors)
+                for position, choice in enumerate(self._chosen_postprocessors())
             ]
         stages = list(self._postprocessors)
         asked: dict[tuple[str, str], list[Any]] = {}
@@ -294,6 +299,12 @@ class Memory:
                 else:
                     stages.append(with_options(None, registration, values))
         return name, chosen, [*stages, *self._registered]
+
+    def _chosen_postprocessors(self) -> Sequence[Any]:
+        """The configured post-processors, or else the standard ones that are there to be used."""
+        if self.config.search.postprocessors is not None:
+            return self.config.search.postprocessors
+        return [name for name in STANDARD_POSTPROCESSORS if name in self.plugins.names("postprocessor")]
 
     def _indexer(self, used: Mapping[str, Strategy] | None = None, *, lenient: bool = False) -> Indexer:
         """What brings the index up to date, for the configured strategy and for every other that was used here."""
@@ -347,10 +358,8 @@ class Memory:
                     results.stale |= bool(report.pending)
                     return
             results.pending, results.stale = pending.paths, True
-            results.notes += [
-                f'The strategy "{name}" has no index yet, and finds nothing without it. Make it with: kipu index'
-                for name in pending.strategies
-            ]
+            if pending.strategies:
+                results.notes.append("The strategy has no index yet, and finds nothing without it: kipu index")
 
     async def _mended(self, work: Callable[[], Awaitable[Answer]]) -> Answer:
         """Do ``work``; where the index turns out to be damaged, set it aside and do it once more."""
@@ -365,7 +374,7 @@ class Memory:
         return f"There is no memory here yet: {self.workspace} has no folder memory/. Make one with: kipu init"
 
 
-def _name_of(choice: Any) -> str:
+def name_of(choice: Any) -> str:
     """What a component is called in messages and in the index."""
     if isinstance(choice, str):
         return choice

@@ -6,6 +6,8 @@ an error only where that name is used.
 
 from __future__ import annotations
 
+import inspect
+import logging
 import os
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
@@ -24,6 +26,8 @@ if TYPE_CHECKING:
     from .entrypoints import EntryPoint
 
 __all__ = ["KINDS", "PerCallOption", "PluginInfo", "Plugins", "did_you_mean", "disabled_by_environment"]
+
+_logger = logging.getLogger("kipu")
 
 KINDS = ("chunker", "strategy", "postprocessor")
 _HOOKS = {
@@ -91,6 +95,7 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
 
     spelled = {other.lower(): other for other in known}
     near = get_close_matches(name.lower(), list(spelled), n=1, cutoff=0.6)
+    near = near or [other for other in spelled if len(name) > 3 and name.lower() in other]
     return f' Did you mean "{spelled[near[0]]}"?' if near else ""
 
 
@@ -128,7 +133,13 @@ class Plugins:
         known = {name: None for info in self.infos for name in (info.distribution, normalized(info.name))}
         for name, place in blocked.items():
             if normalized(name) not in known:
-                self.problems.append(f'{place} blocks "{name}", which is not installed.{did_you_mean(name, known)}')
+                self._report(f'{place} blocks "{name}", which is not installed.{did_you_mean(name, known)}')
+
+    def _report(self, problem: str) -> None:
+        """Keep a problem for those who ask, and log it for those who do not."""
+        if problem not in self.problems:
+            self.problems.append(problem)
+            _logger.warning(problem)
 
     def _note(self, point: EntryPoint, blocked: Mapping[str, str]) -> PluginInfo:
         info = PluginInfo(point.name, point.distribution, point.version)
@@ -145,7 +156,7 @@ class Plugins:
             registrations[:] = [entry for entry in registrations if entry.info is not info]
         info.registers.clear()
         info.state, info.reason = "broken", f"{type(error).__name__}: {error}"
-        self.problems.append(
+        self._report(
             f"The plugin {_label(info)} is broken and was left out: {info.reason}. "
             f"Mend or upgrade it (pip install -U {info.distribution}), or block it (-p no:{info.distribution})."
         )
@@ -156,6 +167,8 @@ class Plugins:
         unknown = []
         for hook in self._manager.get_hookcallers(module) or []:
             own = [hookimpl for hookimpl in hook.get_hookimpls() if hookimpl.plugin is module]
+            if any(inspect.iscoroutinefunction(hookimpl.function) for hookimpl in own):
+                raise TypeError(f"{hook.name} must be a plain function: hooks are not async (kipu.hookspecs)")
             if not hook.has_spec():
                 unknown += [hook.name for hookimpl in own if not hookimpl.optionalhook]
                 continue
@@ -167,7 +180,7 @@ class Plugins:
                 f"uses {', '.join(sorted(unknown))}, which kipu-core {__version__} does not have: "
                 f"pip install -U kipu-core, or an earlier {info.distribution}"
             )
-            self.problems.append(f"The plugin {_label(info)} {info.reason}. The rest of it is in use.")
+            self._report(f"The plugin {_label(info)} {info.reason}. The rest of it is in use.")
 
     def _register(self, kind: str, info: PluginInfo) -> Callable[[str, Callable[..., Any]], None]:
         def register(name: str, factory: Callable[..., Any], /) -> None:
@@ -251,9 +264,7 @@ class Plugins:
             try:
                 hookimpl.function(*(arguments[name] for name in hookimpl.argnames))
             except Exception as error:
-                problem = f"The plugin {hookimpl.plugin_name} failed in {hook}: {type(error).__name__}: {error}"
-                if problem not in self.problems:
-                    self.problems.append(problem)
+                self._report(f"The plugin {hookimpl.plugin_name} failed in {hook}: {type(error).__name__}: {error}")
 
 
 def _label(info: PluginInfo) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import date, datetime
 from typing import TYPE_CHECKING, Any
 
-from .database import sqlite_errors
+from .database import is_trouble_with_the_file
 from .errors import KipuError, PluginFailedError, QueryError
 from .index import IndexReader, indexed_strategies, outdated, sources
 from .plugins import did_you_mean
@@ -84,7 +84,7 @@ async def _guarded(component: Any, work: Any) -> list[Hit]:
     try:
         return list(await work)
     except Exception as error:
-        if isinstance(error, (KipuError, *sqlite_errors())):
+        if isinstance(error, KipuError) or is_trouble_with_the_file(error):
             raise
         kind = type(component)
         raise PluginFailedError(

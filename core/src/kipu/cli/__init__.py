@@ -48,7 +48,7 @@ class Commands(click.Group):
         if point is None:
             return None
         value, distribution = point.value, point.distribution
-        from ..errors import PluginNotFoundError
+        from ..errors import PluginError, PluginNotFoundError
         from ..plugins import blocked_by
         from .common import blocked_in_advance
 
@@ -60,13 +60,21 @@ class Commands(click.Group):
         try:
             loaded = getattr(import_module(module), attribute)
         except (Exception, SystemExit) as error:
-            raise click.ClickException(
+            raise PluginError(
                 f'The command "{name}" cannot be used: its plugin {distribution} is broken '
                 f"({type(error).__name__}: {error})."
             ) from error
         if not isinstance(loaded, click.Command):
-            raise click.ClickException(f'The command "{name}" of {distribution} is not a click command: {value}.')
+            raise PluginError(f'The command "{name}" of {distribution} is not a click command: {value}.')
         return loaded
+
+    def parse_args(self, context: click.Context, arguments: list[str]) -> list[str]:
+        try:
+            return super().parse_args(context, arguments)
+        except click.NoSuchOption as error:
+            raise click.UsageError(
+                f"{error.format_message()} Options stand behind the command: kipu COMMAND {error.option_name}", context
+            ) from None
 
     def resolve_command(
         self, context: click.Context, arguments: list[str]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import logging
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO, TypeVar
@@ -22,9 +23,12 @@ if TYPE_CHECKING:
 
     from ..types import SkippedFile
 
-__all__ = ["Output", "find_workspace", "load_plugins", "open_memory", "run", "shared_options"]
+__all__ = ["Output", "count", "find_workspace", "load_plugins", "open_memory", "run", "shared_options"]
 
 Answer = TypeVar("Answer")
+
+# The commands print the problems of plugins themselves; without a handler, Python would print them a second time.
+logging.getLogger("kipu").addHandler(logging.NullHandler())
 
 
 @attrs.define
@@ -140,9 +144,16 @@ def shared_options(command: Callable[..., Any]) -> Callable[..., Any]:
     return with_output
 
 
+def count(number: int, what: str) -> str:
+    """A number of things, in words: ``1 file``, ``2,000 files``."""
+    return f"{number:,} {what}{'' if number == 1 else 's'}"
+
+
 def find_workspace(given: str | None) -> Path:
     """The workspace: the one that was named, else the nearest folder above that looks like one, else this folder."""
     if given is not None:
+        if not given:
+            raise click.UsageError("--workspace names no folder: it is empty.")
         return Path(given)
     try:
         here = Path.cwd()

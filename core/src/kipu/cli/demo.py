@@ -53,7 +53,7 @@ def demo_command(output: Output, workspace: Path, folder: Path) -> None:
         return
     output.line("Now try your own, and read or change the notes with any editor:")
     output.line(f"  cd {shlex.quote(str(folder))}")
-    output.line('  kipu search "who is on call" --full')
+    output.line('  kipu search "HOLD_TTL_SECONDS" --since 2026-10-01 --full')
     output.line("  kipu files --source juno")
     output.line("  kipu status")
     output.line("In a project of yours: kipu init")

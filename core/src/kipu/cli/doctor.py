@@ -5,16 +5,16 @@ from __future__ import annotations
 import os
 import platform
 import sys
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import attrs
 import click
 
 from .. import __version__
-from ..config import load_config
-from ..database import choose_driver
+from ..database import INDEX_FILE, Database, choose_driver
 from ..errors import KipuError
-from .common import Output, load_plugins, open_memory, run, shared_options
+from ..files import HIDDEN_FOLDER
+from .common import Output, count, load_plugins, open_memory, run, shared_options
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -92,7 +92,7 @@ def _plugins(workspace: Path) -> Iterator[Finding]:
         if info.state == "active" and not info.reason:
             yield Finding("ok", name)
         else:
-            yield Finding("problem" if info.state == "broken" else "hint", f"{name}; {info.state}: {info.reason}")
+            yield Finding("problem" if info.state == "broken" else "hint", f"{name}; {info.reason}")
     for kind, what in (("chunker", "nothing can be indexed"), ("strategy", "nothing can be searched")):
         if not plugins.names(kind):
             yield Finding("problem", f"no plugin with a {kind}: {what}", "pip install kipu")
@@ -105,46 +105,30 @@ def _workspace(workspace: Path, output: Output) -> Iterator[Finding]:
         async with open_memory(workspace, attrs.evolve(output, quiet=True)) as memory:
             return await memory.status()
 
+    database = Database(workspace.absolute() / HIDDEN_FOLDER / INDEX_FILE)
+    if database.exists and (damage := database.damage()):
+        yield Finding("problem", f"the index is damaged: {damage}", "The next search makes it anew, or: kipu index")
+        return
     try:
-        load_config(workspace)
         status = run(work())
     except KipuError as error:
         yield Finding("problem", f"the workspace {workspace} cannot be used", str(error))
         return
-    yield Finding("ok", f"workspace {status.workspace}: {status.files:,} files, {status.chunks:,} chunks")
+    yield Finding("ok", f"workspace {status.workspace}: {count(status.files, 'file')}, {count(status.chunks, 'chunk')}")
     yield from _index(status)
 
 
 def _index(status: Status) -> Iterator[Finding]:
-    damage = _damage(status.index_path)
     if not os.path.exists(status.index_path):
         yield Finding("hint", "there is no index yet", "The first search makes it, or: kipu index")
-    elif damage:
-        yield Finding("problem", f"the index is damaged: {damage}", "Make it anew: kipu index --force")
     else:
-        yield Finding("ok", f"the index {status.index_path} is sound, {status.index_bytes / 1e6:.1f} MB")
+        yield Finding("ok", f"the index {status.index_path}: {status.index_bytes / 1e6:.1f} MB")
     folder = os.path.dirname(status.index_path)
     if not os.access(folder if os.path.isdir(folder) else status.workspace, os.W_OK):
         yield Finding("problem", f"{folder} cannot be written: changes are not indexed", "Make the folder writable.")
     if status.pending:
-        yield Finding("hint", f"{len(status.pending):,} files are not indexed as they are on disk", _PENDING)
+        yield Finding("hint", f"{count(len(status.pending), 'file')} not indexed as on disk", _PENDING)
     for file in status.skipped:
         yield Finding("hint", f"skipped {file.path}", file.reason)
     for missing in status.missing:
         yield Finding("hint", f"{missing} is missing", "Bring it back, or forget it with: kipu index --prune")
-
-
-def _damage(path: str) -> str | None:
-    """What a check of all pages finds; None where all is well."""
-    if not os.path.exists(path):
-        return None
-    driver = choose_driver()
-    try:
-        connection: Any = driver.connect(path)
-        try:
-            found: str = connection.execute("PRAGMA quick_check(1)").fetchone()[0]
-        finally:
-            connection.close()
-    except driver.DatabaseError as error:
-        return str(error)
-    return None if found == "ok" else found

@@ -9,7 +9,7 @@ import click
 
 from ..errors import KipuError
 from ..files import MEMORY_FOLDER
-from .common import Output, open_memory, run, shared_options
+from .common import Output, count, open_memory, run, shared_options
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -95,7 +95,7 @@ def _summary(report: IndexReport) -> str:
 def _counted(counts: dict[str, int]) -> str:
     kinds = ("added", "changed", "renamed", "removed", "unchanged")
     said = [f"{counts[kind]:,} {kind}" for kind in kinds if counts.get(kind)]
-    return f"{', '.join(said) or 'no files'}; {counts['chunks']:,} chunks in the index"
+    return f"{', '.join(said) or 'no files'}; {count(counts['chunks'], 'chunk')} in the index"
 
 
 def _tell(output: Output, report: IndexReport) -> None:

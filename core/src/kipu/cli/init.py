@@ -25,22 +25,12 @@ _CONFIG = """\
 
 # [search]
 # strategy = "keyword"
-# postprocessors = ["threshold"]
+# postprocessors = ["threshold"]   # or with options: [{ use = "threshold", min_score = 0.1 }]
 # max_results = 6
 # sync = true                 # a search first takes in what changed on disk
 
 # [plugins]
 # disable = []                # plugins to leave alone; "kipu plugins" lists them
-"""
-
-_NOTE = """\
-# Memory
-
-What is worth remembering goes into Markdown files in this folder, for people and agents alike.
-
-- A file named by a date, such as 2026-11-29.md, is what happened that day.
-- Any other file is evergreen: what holds until somebody changes it.
-- A folder, such as team/, is a source: a search can be limited to it.
 """
 
 
@@ -60,8 +50,7 @@ def init_command(output: Output, workspace: Path, folder: Path | None) -> None:
     try:
         if not memory.exists():
             memory.mkdir(parents=True)
-            (memory / "README.md").write_text(_NOTE, "utf-8")
-            made.append(f"{MEMORY_FOLDER}/README.md")
+            made.append(f"{MEMORY_FOLDER}/")
         config = root / CONFIG_FILE
         if not config.exists():
             config.write_text(_CONFIG, "utf-8")
@@ -73,4 +62,8 @@ def init_command(output: Output, workspace: Path, folder: Path | None) -> None:
         output.data({"workspace": str(root.resolve()), "made": made})
         return
     output.line(f"{root.resolve()}: {'made ' + ', '.join(made) if made else 'is a workspace already'}")
-    output.note(f'Write notes in {MEMORY_FOLDER}/, then: kipu search "what to remember"')
+    output.note(
+        f"Write Markdown files in {MEMORY_FOLDER}/. One that is named by a date, such as 2026-11-29.md, is what "
+        "happened that day;\nany other is what holds until somebody changes it. A folder, such as "
+        f'{MEMORY_FOLDER}/team/, is a source.\nThen: kipu search "a question"'
+    )

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from .common import Output, load_plugins_in_advance, open_memory, run, shared_options
+from .common import Output, count, load_plugins_in_advance, open_memory, run, shared_options
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -43,7 +43,7 @@ def _search(output: Output, workspace: Path, query: tuple[str, ...], *, full: bo
     if not results:
         output.note("No results.")
     if results.pending:
-        output.note(f"Not searched, because not indexed yet: {len(results.pending)} files. Index them with: kipu index")
+        output.note(f"Not searched, because not indexed yet: {count(len(results.pending), 'file')}. Try: kipu index")
 
 
 def as_json(query: str, results: SearchResults) -> dict[str, Any]:

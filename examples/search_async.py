@@ -1,0 +1,21 @@
+"""Search a workspace from an async program: python search_async.py WORKSPACE QUERY."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+
+from kipu import Memory
+
+
+async def main(workspace: str, query: str) -> None:
+    """Print the best places for a query."""
+    async with Memory(workspace) as memory:
+        results = await memory.search(query, max_results=3)
+    for result in results:
+        print(f"{result.path}:{result.start_line}-{result.end_line}  {result.score:.2f}  {result.heading}")
+    for note in results.notes:
+        print(note, file=sys.stderr)
+
+
+asyncio.run(main(*sys.argv[1:]))

@@ -1,0 +1,145 @@
+"""Search by words, for Kipu: the strategy ``keyword``.
+
+A text becomes tokens (`tokens`, `stemming`), which SQLite's FTS5 keeps (`tables`). A query becomes terms (`terms`);
+FTS5 finds the candidates that its BM25 puts first, and they are ranked and scored with more care (`ranking`).
+"""
+
+from __future__ import annotations
+
+import bisect
+import itertools
+import math
+from typing import TYPE_CHECKING
+
+import attrs
+
+from kipu import hookimpl
+from kipu.types import Hit
+
+from . import tables
+from .ranking import Weights, rank
+from .terms import read_terms
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    import aiosqlite
+
+    from kipu.types import Index, Query, StoredChunk, Strategy
+
+    from .ranking import Candidate, Frequency
+    from .terms import Term, Terms
+
+__all__ = ["Keyword", "kipu_register_strategies"]
+
+MINIMUM_CANDIDATES = 300
+"""How many chunks are ranked with care, at least; from 300 on, more change no figure that we measure."""
+
+MAXIMUM_VISITED = 2_000
+"""How many occurrences of terms a search looks at before it begins to pass over the commoner half of its terms."""
+
+MAXIMUM_SEARCHED = 64
+"""How many terms are searched at once: the rarest."""
+
+
+def _weight(default: float, help_text: str) -> float:
+    def check(instance: Keyword, attribute: attrs.Attribute[float], value: float) -> None:
+        if not 0 <= value < math.inf:
+            raise ValueError(f"{attribute.name} is {value}: it must be 0 or more.")
+
+    return attrs.field(default=default, validator=check, metadata={"help": help_text})
+
+
+@attrs.frozen
+class Keyword:
+    """Searches by words: BM25 over stemmed words and n-grams, with identifiers and quoted phrases first.
+
+    A chunk is found if it has any word of the query; stop words count only where there is nothing else. A chunk that
+    has an identifier of the query (``ZX-99817``, ``foo_bar``, ``src/app/main.py``) or a phrase that the query puts
+    in double quotes comes before every chunk that has not. Chunks without them are still returned, with scores that
+    are lower: at most *m* / (*m* + 1), where *m* is the number of such identifiers and phrases. A phrase is looked for
+    word by word, after stemming, in text, heading and path; not in the context.
+
+    Scores are explained in `kipu_strategy_keyword.ranking`: 1 is a chunk that has everything that was asked for, and
+    words that are rare in the workspace weigh more than others.
+
+    Any text is a query, and of a long one the 64 rarest of the first 200 words are searched. In a large workspace
+    (more than 2,000 occurrences of the query's words), a chunk that has only the commoner half of these is left out.
+
+    ``heading_weight``, ``context_weight`` and ``path_weight`` say what a word counts there, one in the text being 1.
+    ``file_share`` is the part that the relevance of the whole file has in the rank of its chunks: 0 looks at each chunk
+    alone. None of the options changes the index.
+    """
+
+    heading_weight: float = _weight(1.0, "what a word in the heading counts, one in the text being 1")
+    context_weight: float = _weight(0.5, "what a word in the context counts, one in the text being 1")
+    path_weight: float = _weight(0.3, "what a word in the file's path counts, one in the text being 1")
+    file_share: float = _weight(0.5, "what the relevance of the whole file counts, that of the chunk being 1")
+
+    @property
+    def schema_version(self) -> int:
+        """The version of the tables and of what becomes a token."""
+        return 1
+
+    async def create(self, connection: aiosqlite.Connection) -> None:
+        """Make empty tables."""
+        await tables.create(connection)
+
+    async def add(self, connection: aiosqlite.Connection, chunks: Sequence[StoredChunk]) -> None:
+        """Index chunks; what was indexed under the same ids is replaced."""
+        await tables.add(connection, chunks)
+
+    async def remove(self, connection: aiosqlite.Connection, chunk_ids: Sequence[int]) -> None:
+        """Forget chunks."""
+        await tables.remove(connection, chunk_ids)
+
+    async def search(self, query: Query, index: Index) -> list[Hit]:
+        """Return the chunks that have any of the query's terms and pass its filters, best first."""
+        terms = read_terms(query.text)
+        if not terms.alternatives or query.limit < 1:
+            return []
+        corpus = await tables.measure_corpus(index.connection)
+        frequencies = await tables.measure_frequencies(index.connection, terms.alternatives)
+        candidates: dict[int, Candidate] = {}
+        for expression in self._expressions(terms, frequencies):
+            matches = await tables.best_matches(
+                index.connection,
+                expression,
+                f"bm25({self.path_weight}, {self.heading_weight}, {self.context_weight}, 1.0, 1.0)",
+                index.where(query),
+                max(MINIMUM_CANDIDATES, 5 * query.limit),
+            )
+            candidates.update((match.id, match) for match in matches)
+        if not candidates:
+            return []
+        weights = Weights(self.heading_weight, self.context_weight, self.path_weight, self.file_share)
+        ranked = rank(list(candidates.values()), frequencies, terms.required, corpus, weights)
+        scores = dict(ranked[: query.limit])
+        chunks = await index.chunks(scores)
+        return [
+            Hit(chunk=chunks[chunk_id], score=score, scores={"keyword": score})
+            for chunk_id, score in scores.items()
+            if chunk_id in chunks
+        ]
+
+    def _expressions(self, terms: Terms, frequencies: dict[Term, Frequency]) -> list[str]:
+        """Return the FTS5 expressions that find the candidates: all that may matter, and not half the index."""
+        found = [term for term in frequencies if frequencies[term].chunks]
+        known = sorted(found, key=lambda term: frequencies[term].chunks)[:MAXIMUM_SEARCHED]
+        if not known:
+            return []
+        any_term = " OR ".join(term.expression for term in known)
+        visited = list(itertools.accumulate(frequencies[term].chunks for term in known))
+        essential = max(bisect.bisect_right(visited, MAXIMUM_VISITED), (len(known) + 1) // 2)
+        if essential < len(known):
+            # The rest is only counted where one of the rarer terms is: it changes the order, and not what is visited.
+            any_term = f"({' OR '.join(term.expression for term in known[:essential])}) AND ({any_term})"
+        required = " OR ".join(term.expression for term in terms.required if frequencies[term].chunks)
+        literally = f"{{path heading text identifiers}} : ({required})"
+        return [any_term, literally] if required else [any_term]
+
+
+@hookimpl
+def kipu_register_strategies(register: Callable[[str, Callable[..., Strategy]], None]) -> None:
+    """Register the strategy ``keyword``."""
+    register("keyword", Keyword)

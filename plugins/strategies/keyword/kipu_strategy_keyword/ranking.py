@@ -1,0 +1,186 @@
+"""From candidates to a ranking, and to scores that mean something.
+
+The relevance of a chunk is its BM25 (Robertson and Zaragoza, "The Probabilistic Relevance Framework: BM25 and Beyond",
+2009, with k1 = 1.2 and b = 0.75) over the weighted fields of the chunk, as in BM25F, plus a share of the BM25 of its
+file, where a file's text is that of its candidates. Both use the smoothed idf ``log(1 + (n - df + 0.5) / (df + 0.5))``,
+which is positive even in a corpus of one chunk.
+
+The score of the most relevant chunk is its *coverage*: the share of the query's terms that it has, weighted by idf, so
+that it is 1 if it has them all and next to nothing if it has one that is everywhere. The others' scores are in
+proportion to their relevance. If some terms are required, every required term that a chunk has outweighs all
+the rest: with *m* of them, the score is ``(required terms that it has + the score above) / (m + 1)``.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+import attrs
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from .terms import Term
+
+__all__ = ["Candidate", "Corpus", "Frequency", "Weights", "rank"]
+
+K1 = 1.2
+B = 0.75
+
+
+@attrs.frozen
+class Weights:
+    """What an occurrence counts in each field, one in the text being 1, and the share of the file's BM25."""
+
+    heading: float
+    context: float
+    path: float
+    file: float
+
+
+@attrs.frozen
+class Corpus:
+    """How many chunks and files are indexed, and the length in tokens of all their fields, and of the texts alone."""
+
+    chunks: int
+    files: int
+    length: int
+    text_length: int
+
+
+@attrs.frozen
+class Frequency:
+    """How many chunks and files a term is in."""
+
+    chunks: int
+    files: int
+
+
+@attrs.frozen
+class Candidate:
+    """A chunk that may be returned. The fields are tokens, each with a space before and after it."""
+
+    id: int
+    file: int
+    file_length: int
+    path: str
+    heading: str
+    context: str
+    text: str
+    identifiers: str
+
+    @property
+    def length(self) -> int:
+        """The number of tokens in the fields but for the identifiers, which are there a second time."""
+        return sum(field.count(" ") - 1 for field in (self.path, self.heading, self.context, self.text))
+
+
+@attrs.frozen
+class _Found:
+    """What a chunk has of a query: for each term that it contains, the term's number, how often it is there (weighted),
+    how often it adds to the file, and the share of it that is covered: 1, or 0.5 where only the context has it.
+    """
+
+    candidate: Candidate
+    terms: list[tuple[int, float, int, float]]
+
+
+def rank(
+    candidates: Sequence[Candidate],
+    frequencies: Mapping[Term, Frequency],
+    required: Sequence[Term],
+    corpus: Corpus,
+    weights: Weights,
+) -> list[tuple[int, float]]:
+    """Return the ids of the candidates with their scores in [0, 1], best first.
+
+    ``frequencies`` has every term of the query, those that are nowhere too.
+    """
+    needles = [term.needle for term in frequencies]
+    chunk_idfs = [_idf(corpus.chunks, frequency.chunks) for frequency in frequencies.values()]
+    file_idfs = [_idf(corpus.files, frequency.files) for frequency in frequencies.values()]
+    found = [_find(candidate, needles, weights) for candidate in candidates]
+    files = _relevance_of_files(found, file_idfs, corpus)
+
+    saturation = _saturation(corpus.length / max(1, corpus.chunks))
+    relevance = []
+    for chunk in found:
+        held = saturation(chunk.candidate.length)
+        own = sum(chunk_idfs[number] * _saturated(weighted, held) for number, weighted, _, _ in chunk.terms)
+        relevance.append(own + weights.file * files[chunk.candidate.file])
+    best = max(range(len(found)), key=relevance.__getitem__)
+    if not relevance[best]:
+        return []
+    strength = _coverage(found[best], found, chunk_idfs) / relevance[best]
+
+    parts = len(required) + 1
+    ranked = [
+        (candidate.id, (_satisfied(candidate, required) + min(1.0, strength * value)) / parts)
+        for candidate, value in zip(candidates, relevance, strict=True)
+        if value
+    ]
+    return sorted(ranked, key=lambda pair: (-pair[1], pair[0]))
+
+
+def _find(candidate: Candidate, needles: Sequence[str], weights: Weights) -> _Found:
+    # str.count passes over every second one of equal tokens in a row: such a count is saturated anyway.
+    whole = f"{candidate.text}{candidate.context}{candidate.heading}{candidate.identifiers}{candidate.path}"
+    terms = []
+    for number, needle in enumerate(needles):
+        if needle in whole:
+            text = candidate.text.count(needle) + candidate.identifiers.count(needle)
+            heading = candidate.heading.count(needle)
+            context = candidate.context.count(needle)
+            path = candidate.path.count(needle)
+            weighted = text + weights.heading * heading + weights.context * context + weights.path * path
+            terms.append((number, weighted, text + (heading > 0), 1.0 if text or heading or path else 0.5))
+    return _Found(candidate, terms)
+
+
+def _relevance_of_files(found: Sequence[_Found], idfs: Sequence[float], corpus: Corpus) -> dict[int, float]:
+    """Return the BM25 of each file of the candidates."""
+    occurrences: dict[int, dict[int, int]] = {}
+    lengths = {}
+    for chunk in found:
+        lengths[chunk.candidate.file] = chunk.candidate.file_length
+        of_file = occurrences.setdefault(chunk.candidate.file, {})
+        for number, _, in_file, _ in chunk.terms:
+            of_file[number] = of_file.get(number, 0) + in_file
+    saturation = _saturation(corpus.text_length / max(1, corpus.files))
+    relevance = {}
+    for file, of_file in occurrences.items():
+        held = saturation(lengths[file])
+        relevance[file] = sum(idfs[number] * _saturated(count, held) for number, count in of_file.items())
+    return relevance
+
+
+def _coverage(chunk: _Found, found: Sequence[_Found], idfs: Sequence[float]) -> float:
+    """Return the share of the query's terms that a chunk has; one that only its context or its file has is a half."""
+    covered: dict[int, float] = {}
+    for other in found:
+        if other.candidate.file == chunk.candidate.file:
+            covered.update((number, 0.5) for number, _, _, _ in other.terms)
+    covered.update((number, share) for number, _, _, share in chunk.terms)
+    return sum(idfs[number] * share for number, share in covered.items()) / sum(idfs)
+
+
+def _satisfied(candidate: Candidate, required: Sequence[Term]) -> int:
+    if not required:
+        return 0
+    literal = f"{candidate.text}{candidate.heading}{candidate.identifiers}{candidate.path}"
+    return sum(term.needle in literal for term in required)
+
+
+def _idf(total: int, frequency: int) -> float:
+    frequency = min(frequency, total)
+    return math.log(1 + (total - frequency + 0.5) / (frequency + 0.5))
+
+
+def _saturation(mean_length: float) -> Callable[[int], float]:
+    """Return the function from a length to what BM25 adds to an occurrence count below the fraction line."""
+    return lambda length: K1 * (1 - B + B * length / max(1.0, mean_length))
+
+
+def _saturated(count: float, saturation: float) -> float:
+    return (K1 + 1) * count / (count + saturation)

@@ -1,0 +1,161 @@
+"""The tables of the index by words, and the statements that change and read them.
+
+``keyword`` is an FTS5 table with a row for each chunk, whose columns hold *tokens* joined by spaces. It keeps what it
+indexes, so that a chunk can be removed by its id alone, whatever has become of its file. ``keyword_chunks`` and
+``keyword_files`` hold what the ranking needs of whole files, lengths in tokens; triggers keep the files' sums true.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from . import tokens
+from .ranking import Candidate, Corpus, Frequency
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+    from typing import Any
+
+    import aiosqlite
+
+    from kipu.types import StoredChunk
+
+    from .terms import Term
+
+__all__ = ["add", "best_matches", "create", "measure_corpus", "measure_frequencies", "remove"]
+
+_SCHEMA = (
+    "DROP TABLE IF EXISTS keyword",
+    "DROP TABLE IF EXISTS keyword_chunks",
+    "DROP TABLE IF EXISTS keyword_files",
+    # To the tokenizer "ascii", every character that is not ASCII is a part of a token: ours are split already.
+    """CREATE VIRTUAL TABLE keyword USING fts5(
+        path, heading, context, text, identifiers, tokenize = "ascii tokenchars '-_./:@\\+~#'"
+    )""",
+    """CREATE TABLE keyword_files(
+        id INTEGER PRIMARY KEY, path TEXT NOT NULL UNIQUE,
+        chunks INTEGER NOT NULL DEFAULT 0, length INTEGER NOT NULL DEFAULT 0, text_length INTEGER NOT NULL DEFAULT 0
+    )""",
+    """CREATE TABLE keyword_chunks(
+        id INTEGER PRIMARY KEY, file INTEGER NOT NULL, length INTEGER NOT NULL, text_length INTEGER NOT NULL
+    )""",
+    """CREATE TRIGGER keyword_chunk_added AFTER INSERT ON keyword_chunks BEGIN
+        UPDATE keyword_files SET chunks = chunks + 1, length = length + new.length,
+            text_length = text_length + new.text_length WHERE id = new.file;
+    END""",
+    """CREATE TRIGGER keyword_chunk_removed AFTER DELETE ON keyword_chunks BEGIN
+        UPDATE keyword_files SET chunks = chunks - 1, length = length - old.length,
+            text_length = text_length - old.text_length WHERE id = old.file;
+        DELETE FROM keyword_files WHERE id = old.file AND chunks = 0;
+    END""",
+)
+
+_BATCH = 1000
+_SAMPLE = 2000
+
+
+async def create(connection: aiosqlite.Connection) -> None:
+    """Make empty tables in the place of those that there may be."""
+    for statement in _SCHEMA:
+        await connection.execute(statement)
+
+
+async def add(connection: aiosqlite.Connection, chunks: Sequence[StoredChunk]) -> None:
+    """Index chunks; what was indexed under the same ids is replaced."""
+    await remove(connection, [chunk.id for chunk in chunks])
+    paths = dict.fromkeys(chunk.path for chunk in chunks)
+    await connection.executemany("INSERT OR IGNORE INTO keyword_files(path) VALUES (?)", ((path,) for path in paths))
+    for start in range(0, len(chunks), _BATCH):
+        lengths: list[tuple[int, int, int, str]] = []
+        # The rows are made in the connection's thread while it inserts them: the event loop goes on.
+        rows = _rows(chunks[start : start + _BATCH], lengths)
+        await connection.executemany(
+            "INSERT INTO keyword(rowid, path, heading, context, text, identifiers) VALUES (?, ?, ?, ?, ?, ?)", rows
+        )
+        await connection.executemany(
+            "INSERT INTO keyword_chunks(id, length, text_length, file) "
+            "SELECT ?, ?, ?, id FROM keyword_files WHERE path = ?",
+            lengths,
+        )
+
+
+async def remove(connection: aiosqlite.Connection, chunk_ids: Iterable[int]) -> None:
+    """Forget chunks; ids that are not indexed are passed over."""
+    rows = [(chunk_id,) for chunk_id in chunk_ids]
+    await connection.executemany("DELETE FROM keyword WHERE rowid = ?", rows)
+    await connection.executemany("DELETE FROM keyword_chunks WHERE id = ?", rows)
+
+
+def _rows(
+    chunks: Iterable[StoredChunk], lengths: list[tuple[int, int, int, str]]
+) -> Iterator[tuple[int, str, str, str, str, str]]:
+    """Yield the row of each chunk, and append its id, its lengths and its path to ``lengths``."""
+    for chunk in chunks:
+        path, heading, context, text = map(tokens.fold, (chunk.path, chunk.heading, chunk.context, chunk.text))
+        in_path = tokens.words(_telling(path))
+        in_heading = tokens.words(heading)
+        in_context = [word for word in tokens.words(context) if word not in tokens.STOP_WORDS]
+        in_text = tokens.words(text)
+        literal = tokens.identifiers(f"{path} {heading} {text}")
+        join = " ".join
+        yield chunk.id, join(in_path), join(in_heading), join(in_context), join(in_text), join(literal)
+        length = len(in_path) + len(in_heading) + len(in_context) + len(in_text)
+        lengths.append((chunk.id, length, len(in_text), chunk.path))
+
+
+def _telling(path: str) -> str:
+    """Return the part of a path that tells files apart: without the first folder and the suffix."""
+    folder, slash, rest = path.partition("/")
+    return (rest if slash else folder).rpartition(".")[0]
+
+
+async def measure_corpus(connection: aiosqlite.Connection) -> Corpus:
+    """Return the size of the whole index."""
+    statement = "SELECT total(chunks), count(*), total(length), total(text_length) FROM keyword_files"
+    [row] = await connection.execute_fetchall(statement)
+    return Corpus(*map(int, row))
+
+
+async def measure_frequencies(connection: aiosqlite.Connection, terms: Sequence[Term]) -> dict[Term, Frequency]:
+    """Return how many chunks and files each of the terms is in, in any of their fields.
+
+    The number of files is estimated from the first 2,000 chunks: it hardly matters for a term that is so common.
+    """
+    found: dict[Term, Frequency] = {}
+    values = ", ".join(f"({number}, ?)" for number in range(len(terms)))
+    statement = f"""
+        WITH term(number, expression) AS (VALUES {values})
+        SELECT number, (SELECT count(*) FROM keyword WHERE keyword MATCH expression), (
+            SELECT count(DISTINCT file) FROM (
+                SELECT keyword_chunks.file AS file
+                FROM keyword CROSS JOIN keyword_chunks ON keyword_chunks.id = keyword.rowid
+                WHERE keyword MATCH expression LIMIT {_SAMPLE}
+            )
+        )
+        FROM term"""
+    async with connection.execute(statement, [term.expression for term in terms]) as cursor:
+        for number, chunks, files in await cursor.fetchall():
+            found[terms[number]] = Frequency(chunks, round(files * max(1.0, chunks / _SAMPLE)))
+    return found
+
+
+async def best_matches(
+    connection: aiosqlite.Connection, expression: str, function: str, where: tuple[str, Sequence[Any]], limit: int
+) -> list[Candidate]:
+    """Return the chunks that match an FTS5 expression and pass the filter, best first by an FTS5 rank function."""
+    condition, parameters = where
+    # CROSS JOIN keeps SQLite from visiting the files first and asking FTS5 once for each of their chunks.
+    filtered = "CROSS JOIN chunks ON chunks.id = keyword.rowid CROSS JOIN files ON files.id = chunks.file_id"
+    statement = f"""
+        SELECT keyword.rowid, keyword_chunks.file, keyword_files.text_length,
+            keyword.path, keyword.heading, keyword.context, keyword.text, keyword.identifiers
+        FROM keyword
+        CROSS JOIN keyword_chunks ON keyword_chunks.id = keyword.rowid
+        CROSS JOIN keyword_files ON keyword_files.id = keyword_chunks.file
+        {"" if condition == "1" else filtered}
+        WHERE keyword MATCH ? AND rank MATCH ? AND ({condition}) ORDER BY rank LIMIT ?"""
+    async with connection.execute(statement, [expression, function, *parameters, limit]) as cursor:
+        rows = await cursor.fetchall()
+    return [
+        Candidate(chunk, file, length, *(f" {field} " for field in fields)) for chunk, file, length, *fields in rows
+    ]

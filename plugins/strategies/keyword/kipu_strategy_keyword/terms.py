@@ -1,0 +1,79 @@
+"""From what a user typed to what is looked for: any text is a query, and none of it is a syntax."""
+
+from __future__ import annotations
+
+import re
+
+import attrs
+
+from . import tokens
+
+__all__ = ["MAXIMUM_REQUIREMENTS", "MAXIMUM_TERMS", "Term", "Terms", "read_terms"]
+
+MAXIMUM_TERMS = 200
+"""Different terms of a query that are looked up; those after them are left out."""
+
+MAXIMUM_REQUIREMENTS = 16
+"""Quoted phrases and identifiers of a query that are searched as such; those after them are only words."""
+
+_QUOTED = re.compile('"([^"]+)"|“([^“”]+)”')
+
+
+@attrs.frozen
+class Term:
+    """A token, or a phrase of tokens joined by spaces; ``prefix`` if the last one is only the start of a token."""
+
+    token: str
+    prefix: bool = False
+
+    @property
+    def expression(self) -> str:
+        """The term in the query language of FTS5."""
+        return f'"{self.token}"{" *" if self.prefix else ""}'
+
+    @property
+    def needle(self) -> str:
+        """What a text of tokens, with a space before and after each, contains if it contains the term."""
+        return f" {self.token}" if self.prefix else f" {self.token} "
+
+
+@attrs.frozen
+class Terms:
+    """What a query looks for: ``alternatives``, of which more are better, and ``required`` ones, which come first."""
+
+    alternatives: list[Term]
+    required: list[Term]
+
+
+def read_terms(text: str) -> Terms:
+    """Return the terms of a query. Stop words are left out unless there is nothing else."""
+    folded = tokens.fold(text)
+    found = dict.fromkeys(_words(tokens.words(folded)))
+    telling = {term: None for term in found if term.token not in tokens.STOP_WORDS} or found
+    literal = [Term(token) for token in dict.fromkeys(tokens.identifiers(folded))]
+    quoted = (_phrase(tokens.words(tokens.fold(match[1] or match[2]))) for match in _QUOTED.finditer(text))
+    phrases = [phrase for phrase in dict.fromkeys(quoted) if phrase is not None][:MAXIMUM_REQUIREMENTS]
+    strong = [term for term in (*literal, *telling) if tokens.is_strong(term.token)]
+    return Terms(
+        alternatives=list(dict.fromkeys([*phrases, *telling, *literal]))[:MAXIMUM_TERMS],
+        required=list(dict.fromkeys([*phrases, *strong]))[:MAXIMUM_REQUIREMENTS],
+    )
+
+
+def _words(words: list[str]) -> list[Term]:
+    """Return words and n-grams as terms, without the shorter n-grams at the end of a run."""
+    previous = ["", *words]
+    kept = [word for before, word in zip(previous, words, strict=False) if not _is_run_end(before, word)]
+    return [Term(word, prefix=len(word) < tokens.n_gram_length(word)) for word in kept]
+
+
+def _phrase(words: list[str]) -> Term | None:
+    """Return the words as one term, which also stands where the last run goes on: "xy" in "wxyz"."""
+    while len(words) > 1 and _is_run_end(words[-2], words[-1]):
+        words = words[:-1]
+    return Term(" ".join(words), prefix=len(words[-1]) < tokens.n_gram_length(words[-1])) if words else None
+
+
+def _is_run_end(before: str, word: str) -> bool:
+    """Tell whether ``word`` is one of the shorter n-grams that end a run: y in xy, y."""
+    return before[1:] == word and len(word) < tokens.n_gram_length(word)

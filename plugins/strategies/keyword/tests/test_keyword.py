@@ -1,0 +1,246 @@
+"""What is found, in which order, and with which scores."""
+
+from __future__ import annotations
+
+from datetime import date
+from typing import TYPE_CHECKING, Any
+
+import attrs
+import pytest
+
+from kipu.types import IndexedStrategy
+from kipu_strategy_keyword import Keyword, kipu_register_strategies
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from contextlib import AbstractAsyncContextManager
+
+    from conftest import Workspace
+
+    NewWorkspace = Callable[..., AbstractAsyncContextManager[Workspace]]
+
+FILLER = [f"Filler {number}: the weather was fine and the team went out for lunch." for number in range(30)]
+
+
+# --- Words ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("query", "text"),
+    [
+        ("connecting caches", "The cache is connected."),
+        ("CAFE", "We met in the café."),
+        ("Straße", "Hauptstrasse und strasse"),
+        ("kipu", "ＫＩＰＵ in full width"),
+        ("データベース", "この章はデータベースの設計を述べる。"),
+        ("データベース", "ﾃﾞｰﾀﾍﾞｰｽを選ぶ"),
+        ("数据库", "我们选择了数据库。"),
+        ("데이터베이스", "우리는 데이터베이스를 선택했다."),
+        ("東京", "来週は東京へ行く。"),
+        ("猫", "黒猫"),
+        ("猫", "猫が好きだ"),
+        ("都", "東京都庁へ行く"),
+        ("ภาษา", "เรียนภาษาไทย"),
+        ("ษ", "เรียนภาษาไทย"),
+        ("हिन्दी", "यह हिन्दी है"),
+        ("مرحبا", "مَرْحَبًا بكم"),
+    ],
+)
+async def test_a_word_is_found_however_it_is_written(workspace: Workspace, query: str, text: str) -> None:
+    await workspace.add(*FILLER, text)
+    assert (await workspace.texts(query))[0] == text
+
+
+async def test_any_word_of_the_question_is_enough_and_more_are_better(workspace: Workspace) -> None:
+    await workspace.add("We chose Redis.", "We chose Redis for the session cache.", "Lunch was good.")
+    assert await workspace.texts("why is redis our cache") == [
+        "We chose Redis for the session cache.",
+        "We chose Redis.",
+    ]
+
+
+async def test_stop_words_find_nothing_unless_there_is_nothing_else(workspace: Workspace) -> None:
+    await workspace.add("to be or not to be", "an apple")
+    assert await workspace.texts("is the apple not here") == ["an apple"]
+    assert await workspace.texts("to be or not") == ["to be or not to be"]
+
+
+async def test_heading_path_and_context_are_searched_and_count_less_than_text(workspace: Workspace) -> None:
+    [by_text] = await workspace.add("Valkey is fast.")
+    [by_context] = await workspace.add("It is fast.", path="memory/other.md", context="Valkey")
+    [by_path] = await workspace.add("Nothing more.", path="memory/team/valkey.md")
+    [by_heading] = await workspace.add("Chosen.", path="memory/third.md", heading="Decisions > Valkey")
+    found = [hit.chunk.id for hit in await workspace.search("valkey")]
+    assert set(found) == {by_text, by_context, by_path, by_heading}
+    assert found.index(by_text) < found.index(by_context)
+
+
+async def test_a_file_that_is_about_the_question_lifts_its_chunks(workspace: Workspace) -> None:
+    await workspace.add("The deploy failed again.", *FILLER[:3], path="memory/lone.md")
+    await workspace.add(
+        "The deploy failed again.", "Kubernetes upgrade", "Kubernetes nodes", path="memory/kubernetes.md"
+    )
+    hits = await workspace.search("kubernetes deploy failed")
+    deploys = [hit.chunk.path for hit in hits if "deploy" in hit.chunk.text]
+    assert deploys == ["memory/kubernetes.md", "memory/lone.md"]
+
+
+# --- Identifiers and phrases ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("identifier", "pieces"),
+    [
+        ("ZX-99817", "ZX 99817 zx zx 99817 99817, ZX-12345"),
+        ("foo_bar", "foo bar foo, the bar of foo"),
+        ("C++", "C is a language; C, C and C."),
+        ("C#", "C is a language; C, C and C."),
+        ("v2.1.0", "v2 1 0, v2.1.1 and v2.0"),
+        ("src/app/main.py", "src app main py; src/lib/main.py and app"),
+        ("ana@example.org", "ana at example org, ana example"),
+        (".gitignore", "gitignore and again gitignore"),
+        ("E1234", "E 1234, error 1234"),
+        ("--dry-run_now", "dry run now: dry run now"),
+    ],
+)
+async def test_an_identifier_is_found_exactly_and_first(workspace: Workspace, identifier: str, pieces: str) -> None:
+    exact = f"A long note, on many things, which says a lot before it names ({identifier}) at last, and then goes on."
+    await workspace.add(pieces, pieces + " again", exact, *FILLER)
+    for query in (identifier, f"what about {identifier}?", f"error in {identifier} again"):
+        assert (await workspace.texts(query))[0] == exact
+
+
+async def test_a_file_is_found_by_its_name(workspace: Workspace) -> None:
+    await workspace.add("Redis it is.", path="memory/team/2026-11-29.md")
+    await workspace.add("2026 was a year, 11 months and 29 days", *FILLER)
+    assert (await workspace.texts("2026-11-29.md"))[0] == "Redis it is."
+    assert (await workspace.texts("memory/team/2026-11-29.md"))[0] == "Redis it is."
+
+
+@pytest.mark.parametrize(
+    ("phrase", "with_it", "without"),
+    [
+        (
+            "lean startup",
+            "He once read the lean startup, among many others.",
+            "lean culture, startup culture; a startup is lean",
+        ),
+        ("to be or not to be", "as he says: to be or not to be", "not to be or to be; be not"),
+        ("東京都", "昨日は東京都庁へ行った。", "京都と東京、東京と京都。"),
+    ],
+)
+async def test_a_quoted_phrase_comes_first(workspace: Workspace, phrase: str, with_it: str, without: str) -> None:
+    await workspace.add(without, with_it, *FILLER)
+    for query in (f'"{phrase}"', f"“{phrase}” culture"):
+        hits = await workspace.search(query)
+        assert hits[0].chunk.text == with_it
+        assert all(hit.score < hits[0].score for hit in hits[1:])
+
+
+async def test_the_words_of_a_phrase_that_is_nowhere_still_find(workspace: Workspace) -> None:
+    await workspace.add("startups are lean", *FILLER)
+    [hit] = await workspace.search('"lean startup"')
+    assert 0 < hit.score <= 0.5
+
+
+# --- Scores --------------------------------------------------------------------------------------------------------
+
+
+async def test_scores_mean_something_in_a_corpus_of_one_chunk(workspace: Workspace) -> None:
+    await workspace.add("The cache of the login service is Redis.")
+    [everything] = await workspace.search("redis login cache")
+    [little] = await workspace.search("redis mountain violin harvest giraffe")
+    assert everything.score == pytest.approx(1)
+    assert little.score < 0.25
+
+
+async def test_one_common_word_of_five_scores_low_even_if_nothing_is_better(workspace: Workspace) -> None:
+    await workspace.add(*FILLER)
+    hits = await workspace.search("team mountain violin harvest giraffe")
+    assert hits
+    assert hits[0].score < 0.1
+
+
+async def test_scores_are_those_of_the_arm_and_fall_with_the_rank(workspace: Workspace) -> None:
+    await workspace.add("redis", "redis cache", "cache login redis", *FILLER)
+    hits = await workspace.search("redis login cache team")
+    scores = [hit.score for hit in hits]
+    assert scores == sorted(scores, reverse=True)
+    assert all(dict(hit.scores) == {"keyword": hit.score} for hit in hits)
+
+
+# --- Filters and limits --------------------------------------------------------------------------------------------
+
+
+async def test_filters_apply_before_the_limit(workspace: Workspace) -> None:
+    for day in range(1, 21):
+        await workspace.add(f"redis note {day}", path=f"memory/agent/2026-03-{day:02}.md", when=date(2026, 3, day))
+    await workspace.add("redis for the team", path="memory/team/evergreen.md")
+    assert await workspace.texts("redis", source="team") == ["redis for the team"]
+    assert await workspace.texts("redis", since=date(2026, 3, 20), limit=5) == ["redis note 20"]
+    assert await workspace.texts("redis", since=date(2026, 3, 7), until=date(2026, 3, 7)) == ["redis note 7"]
+    assert len(await workspace.search("redis", limit=4)) == 4
+    assert await workspace.search("redis", limit=0) == []
+
+
+async def test_in_a_large_workspace_the_rarest_words_still_find(workspace: Workspace) -> None:
+    await workspace.add(*(f"standup notes of the team, day {day}" for day in range(2_000)))
+    await workspace.add("notes of the team on redis", path="memory/redis.md")
+    assert (await workspace.texts("team standup notes day redis"))[0] == "notes of the team on redis"
+    assert len(await workspace.search("team standup notes")) == 60
+
+
+# --- The index -----------------------------------------------------------------------------------------------------
+
+
+async def test_a_removed_chunk_is_not_found_even_if_its_file_was_renamed(workspace: Workspace) -> None:
+    ids = await workspace.add("redis alpha", "redis beta", path="memory/old.md")
+    await workspace.connection.execute("UPDATE files SET path = 'memory/new.md'")
+    await workspace.remove(ids[:1])
+    assert await workspace.texts("redis") == ["redis beta"]
+    assert await workspace.texts("alpha") == []
+
+
+async def test_chunks_that_are_added_again_are_replaced(workspace: Workspace) -> None:
+    ids = await workspace.add("redis alpha", path="memory/old.md")
+    await workspace.connection.execute("UPDATE files SET path = 'memory/new.md'")
+    await workspace.strategy.add(workspace.connection, list((await workspace.chunks(ids)).values()))
+    assert await workspace.texts("old") == []
+    assert await workspace.texts("new") == ["redis alpha"]
+
+
+async def test_creating_again_empties_the_index(workspace: Workspace) -> None:
+    await workspace.add("redis")
+    await workspace.strategy.create(workspace.connection)
+    assert await workspace.texts("redis") == []
+
+
+async def test_removing_what_is_not_there_changes_nothing(workspace: Workspace) -> None:
+    await workspace.add("redis")
+    await workspace.strategy.remove(workspace.connection, [99])
+    await workspace.strategy.remove(workspace.connection, [])
+    await workspace.strategy.add(workspace.connection, [])
+    assert await workspace.texts("redis") == ["redis"]
+
+
+# --- The plugin ----------------------------------------------------------------------------------------------------
+
+
+def test_the_plugin_registers_its_strategy() -> None:
+    registered: dict[str, Any] = {}
+    kipu_register_strategies(registered.__setitem__)
+    assert registered == {"keyword": Keyword}
+    assert isinstance(Keyword(), IndexedStrategy)
+
+
+@pytest.mark.parametrize("option", [field.name for field in attrs.fields(Keyword)])
+def test_an_option_that_cannot_be_is_refused(option: str) -> None:
+    for value in (-1.0, float("nan"), float("inf")):
+        with pytest.raises(ValueError, match=option):
+            Keyword(**{option: value})
+
+
+async def test_a_weight_of_zero_ignores_a_field(new_workspace: NewWorkspace) -> None:
+    async with new_workspace(Keyword(heading_weight=0, context_weight=0, path_weight=0, file_share=0)) as workspace:
+        await workspace.add("nothing", path="memory/redis.md", heading="Redis", context="redis")
+        assert await workspace.texts("redis") == []

@@ -1,0 +1,158 @@
+"""What holds for any text and any query."""
+
+from __future__ import annotations
+
+import asyncio
+import sqlite3
+from typing import TYPE_CHECKING
+
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from kipu_strategy_keyword import Keyword
+from kipu_strategy_keyword.stemming import Stems
+from kipu_strategy_keyword.tokens import fold, identifiers, words
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from contextlib import AbstractAsyncContextManager
+
+    from conftest import Workspace
+
+    NewWorkspace = Callable[..., AbstractAsyncContextManager[Workspace]]
+
+# Every code point, lone surrogates and NUL among them, and the pieces of FTS5's query language.
+SYNTAX = [
+    "AND",
+    "OR",
+    "NOT",
+    "NEAR(",
+    ")",
+    '"',
+    "*",
+    "^",
+    "text:",
+    "{",
+    "}",
+    "-",
+    "+",
+    "“",
+    "”",
+    " ",
+    "redis",
+    "東京",
+    "猫",
+]
+ANY_TEXT = st.one_of(
+    st.text(st.characters(exclude_categories=()), max_size=60),
+    st.lists(st.sampled_from(SYNTAX), max_size=12).map("".join),
+)
+
+
+@given(texts=st.lists(ANY_TEXT, min_size=1, max_size=4), query=ANY_TEXT)
+@example(texts=["a"], query='"')
+@example(texts=["redis \0 nul"], query="\0redis")
+@example(texts=["\ud800"], query="\udfff redis")
+@example(texts=["😀"], query="😀")
+@example(texts=["redis"], query="redis " * 20_000)
+@example(texts=["redis"], query=" ".join(f"word{number}" for number in range(20_000)))
+@example(texts=["redis"], query='"redis" ' * 2_000)
+@example(texts=["a/" * 50_000], query="a/" * 50_000)
+@settings(deadline=None, max_examples=150)
+def test_no_text_and_no_query_is_an_error(new_workspace: NewWorkspace, texts: list[str], query: str) -> None:
+    async def check() -> None:
+        async with new_workspace() as workspace:
+            chunks = [text.encode("utf-8", "replace").decode() for text in texts]
+            await workspace.add(*chunks)
+            hits = await workspace.search(query)
+            scores = [hit.score for hit in hits]
+            assert all(0 <= score <= 1 for score in scores)
+            assert scores == sorted(scores, reverse=True)
+            assert len({hit.chunk.id for hit in hits}) == len(hits)
+
+    asyncio.run(check())
+
+
+@given(text=ANY_TEXT)
+@settings(deadline=None)
+def test_a_token_has_no_space_and_no_quote_and_can_be_stored(text: str) -> None:
+    folded = fold(text)
+    for token in (*words(folded), *identifiers(folded)):
+        assert token
+        assert not set(token) & set(' \t\n\r\0"')
+        token.encode("utf-8")
+
+
+@given(text=ANY_TEXT)
+@settings(deadline=None)
+def test_a_text_that_has_tokens_finds_itself_with_a_high_score(new_workspace: NewWorkspace, text: str) -> None:
+    async def check() -> None:
+        async with new_workspace() as workspace:
+            stored = text.encode("utf-8", "replace").decode()
+            await workspace.add(stored)
+            if words(fold(stored)):
+                [hit] = await workspace.search(stored)
+                assert hit.score == pytest.approx(1)
+
+    asyncio.run(check())
+
+
+@given(
+    kept=st.lists(ANY_TEXT, max_size=4),
+    gone=st.lists(ANY_TEXT, max_size=4),
+    query=ANY_TEXT,
+)
+@settings(deadline=None, max_examples=60)
+def test_what_was_removed_leaves_no_trace(
+    new_workspace: NewWorkspace, kept: list[str], gone: list[str], query: str
+) -> None:
+    async def check() -> None:
+        async with new_workspace() as used, new_workspace() as fresh:
+            kept_texts = [text.encode("utf-8", "replace").decode() for text in kept]
+            gone_texts = [text.encode("utf-8", "replace").decode() for text in gone]
+            removed = await used.add(*gone_texts)
+            removed += await used.add(*gone_texts, path="memory/gone.md")
+            await used.add(*kept_texts)
+            await fresh.add(*kept_texts)
+            await used.remove(removed)
+            found, expected = await used.search(query), await fresh.search(query)
+            assert [(hit.chunk.text, hit.score) for hit in found] == [(hit.chunk.text, hit.score) for hit in expected]
+            async with used.connection.execute("INSERT INTO keyword(keyword) VALUES ('integrity-check')"):
+                pass
+
+    asyncio.run(check())
+
+
+ENGLISH = (
+    "caresses ponies ties cats feed agreed plastered bled motoring sing conflated troubled sized hopping "
+    "tanned falling hissing fizzed failing filing happy sky relational conditional rational valency hesitancy "
+    "digitizer conformably radically differently vileness analogously vietnamization predication operator "
+    "feudalism decisiveness hopefulness callousness formality sensitivity sensibility triplicate formative "
+    "formalize electricity electrical hopeful goodness revival allowance inference airliner gyroscopic "
+    "adjustable defensible irritant replacement adjustment dependent adoption communism activate angularity "
+    "homologous effective bowdlerize probate rate cease controlling rolling yes syzygy generously analogies "
+    "toy"
+).split()
+
+
+@given(st.lists(st.one_of(st.sampled_from(ENGLISH), st.from_regex("[a-z]{3,12}", fullmatch=True)), max_size=20))
+@settings(deadline=None)
+@example(ENGLISH)
+def test_words_are_stemmed_as_sqlite_stems_them(english: list[str]) -> None:
+    # SQLite takes "eed" off a word that is nothing else, and Porter does not.
+    english = [word for word in english if word != "eed"]
+    connection = sqlite3.connect(":memory:")
+    try:
+        connection.execute("CREATE VIRTUAL TABLE texts USING fts5(word, tokenize = 'porter ascii')")
+        connection.execute("CREATE VIRTUAL TABLE terms USING fts5vocab(texts, instance)")
+        connection.executemany("INSERT INTO texts(rowid, word) VALUES (?, ?)", enumerate(english))
+        stems = dict(connection.execute("SELECT doc, term FROM terms").fetchall())
+    finally:
+        connection.close()
+    ours = Stems()
+    assert {number: ours[word] for number, word in enumerate(english)} == stems
+
+
+def test_the_tables_have_a_version() -> None:
+    assert Keyword().schema_version == Keyword(context_weight=0.1).schema_version
