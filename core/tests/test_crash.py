@@ -167,7 +167,6 @@ async def test_a_run_that_is_cancelled_wherever_it_waits_is_healed_by_the_next(
         change_files(workspace, chance)
         async with Memory(with_doubles(workspace)) as memory:
             work = memory.index() if method == "index" else memory.search("alpha")
-            # fails: a connection that was opened when the cancellation came is never closed (ResourceWarning)
             cancelled = await run(Cancelled(work, moment, moment + again_after))
             await memory.index()
         assert rows(workspace) == rows_made_afresh(workspace, tmp_path / "copy")

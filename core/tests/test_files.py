@@ -552,7 +552,6 @@ async def test_a_linked_folder_that_is_missing_keeps_its_part_of_the_index(
         report = await memory.index()
         assert report.removed == 0
         assert [result.path for result in await memory.search("valkey")] == ["memory/mounted/b.md"]
-        # fails: missing_folders() in indexing.py does not look at Scan.dangling, so nobody is told
         assert report.missing == ["memory/mounted"]
 
 

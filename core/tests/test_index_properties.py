@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from hypothesis import HealthCheck, Phase, settings
+from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
 from rows import is_sound, rows, rows_made_afresh, select, with_doubles
@@ -43,7 +43,7 @@ class Files(RuleBasedStateMachine):
 
     def __init__(self) -> None:
         super().__init__()
-        self.folder = Path(tempfile.mkdtemp())
+        self.folder = Path(os.path.realpath(tempfile.mkdtemp()))
         self.workspace = self.folder / "project"
         (self.workspace / "memory").mkdir(parents=True)
         self.memories: list[Memory] = []
@@ -256,7 +256,7 @@ class Files(RuleBasedStateMachine):
             target.parent.mkdir(parents=True, exist_ok=True)
         except (FileExistsError, NotADirectoryError):
             return None
-        real = target.resolve()
+        real = Path(os.path.realpath(target))
         if target.is_dir() or self.workspace not in real.parents or not real.parent.is_dir():
             return None
         return target
@@ -328,7 +328,5 @@ class TestFiles(Files.TestCase):
         max_examples=30,
         stateful_step_count=30,
         deadline=None,
-        phases=[Phase.explicit, Phase.generate],
-        report_multiple_bugs=False,
         suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much],
     )

@@ -43,7 +43,8 @@ _BACKFILLED_AT_A_TIME = 1000
 class PreparedFile:
     """A file as it is to stand in the index. ``chunks`` is None where they stay as they are.
 
-    ``previous_path`` is what the file was called before it was renamed; ``problem`` is why it has no chunks.
+    ``before`` is what the index had of it when this was prepared; of a file that was renamed, under its earlier name.
+    ``problem`` is why it has no chunks.
     """
 
     path: str
@@ -55,52 +56,60 @@ class PreparedFile:
     chunks: Sequence[Chunk] | None
     added: bool = False
     problem: str | None = None
-    previous_path: str | None = None
+    before: KnownFile | None = None
 
     @classmethod
-    def of(cls, found: FoundFile, hash: str, chunker: str, *, added: bool, problem: str | None) -> PreparedFile:
-        """A file as it is on disk, with its chunks left as they are."""
-        return cls(
-            found.path, found.size, found.mtime_ns, found.ctime_ns, hash, chunker, None, added=added, problem=problem
-        )
+    def of(cls, found: FoundFile, hash: str, chunker: str, before: KnownFile | None) -> PreparedFile:
+        """A file as it is on disk, with the chunks that it had before."""
+        added, problem = (before.added, before.problem) if before else (False, None)
+        stamp = (found.size, found.mtime_ns, found.ctime_ns)
+        return cls(found.path, *stamp, hash, chunker, None, added=added, problem=problem, before=before)
+
+    @property
+    def renamed(self) -> bool:
+        """Whether the index has the file under another name."""
+        return self.before is not None and self.before.path != self.path
 
 
 @attrs.define
 class Batch:
-    """Changes to the index that are made together: files to put in, and the paths of files to take out."""
+    """Changes to the index that are made together: files to put in, and files to take out, as the index had them."""
 
     files: list[PreparedFile] = attrs.field(factory=list)
-    removed: list[str] = attrs.field(factory=list)
+    removed: list[KnownFile] = attrs.field(factory=list)
 
 
-async def apply(connection: aiosqlite.Connection, batch: Batch, strategies: Mapping[str, IndexedStrategy]) -> None:
-    """Change the index as the batch says.
+async def apply(connection: aiosqlite.Connection, batch: Batch, strategies: Mapping[str, IndexedStrategy]) -> set[str]:
+    """Change the index as the batch says, and return the paths that were left as they are.
 
-    Chunks that a file had before keep their rows, with new line numbers where they moved. A strategy that is not
-    among ``strategies`` misses the change; it is forgotten here, and backfilled when it is used again.
+    Those are files that another process wrote since the batch was prepared: what it read may be newer, so they are to
+    be looked at again. Chunks that a file had before keep their rows, with new line numbers where they moved. A
+    strategy that is not among ``strategies`` misses the change; it is forgotten here, and backfilled when it is used
+    again.
     """
-    named = [path for file in batch.files for path in (file.path, file.previous_path) if path] + batch.removed
-    known = await known_files(connection, list(dict.fromkeys(named)))
+    seen = {file.path: file.before for file in batch.files} | {file.path: file for file in batch.removed}
+    seen |= {file.before.path: file.before for file in batch.files if file.before is not None and file.renamed}
+    seen |= {file.path: None for file in batch.files if file.renamed}
+    known = await known_files(connection, list(seen))
+    overtaken = {path for path, file in seen.items() if known.get(path) != file}
     rows = await _chunk_rows(connection, [file.id for file in known.values()])
     plan = _Plan(await _next_id(connection, "chunks"))
     file_rows = _FileRows(await _next_id(connection, "files"))
-    removed = {known[path].id for path in batch.removed if path in known}
     for file in batch.files:
-        before = known.get(file.path)
-        if file.previous_path in known:
-            if before is None:
-                before = known[file.previous_path]
-            else:  # another process saw the new name first
-                removed.add(known[file.previous_path].id)
-        file_id = file_rows.put(file, before)
+        if file.path in overtaken or (file.before is not None and file.before.path in overtaken):
+            overtaken.add(file.path)
+            continue
+        file_id = file_rows.put(file)
         if file.chunks is not None:
-            plan.put(file, file_id, rows.get(file_id, []), renamed=before is not None and before.path != file.path)
+            plan.put(file, file_id, rows.get(file_id, []))
+    removed = [file.id for file in batch.removed if file.path not in overtaken]
     plan.gone += [row.id for file_id in removed for row in rows.get(file_id, [])]
     await file_rows.write(connection)
     await plan.write(connection, strategies)
     await connection.executemany("DELETE FROM files WHERE id = ?", [(file_id,) for file_id in removed])
     marks = ", ".join("?" * len(strategies))
     await connection.execute(f"DELETE FROM strategies WHERE name NOT IN ({marks})", list(strategies))
+    return overtaken
 
 
 async def backfill(
@@ -157,7 +166,7 @@ class _Plan:
         self._renamed: list[int] = []
         self.gone: list[int] = []
 
-    def put(self, file: PreparedFile, file_id: int, rows: Sequence[_ChunkRow], *, renamed: bool) -> None:
+    def put(self, file: PreparedFile, file_id: int, rows: Sequence[_ChunkRow]) -> None:
         """Pair the chunks of a file with the rows that it has: those with equal hashes, in order, keep their row."""
         old: dict[str, list[_ChunkRow]] = {}
         for row in reversed(rows):
@@ -169,7 +178,7 @@ class _Plan:
             name = _chunk_name(file.path, chunk.text, times[chunk.text])
             place, hash = (position, name, chunk.start_line, chunk.end_line), chunk.hash
             kept = old[hash].pop() if old.get(hash) else None
-            if kept is not None and not renamed:
+            if kept is not None and not file.renamed:
                 if kept.place != place:
                     self._moved.append((*place, kept.id))
                 continue
@@ -213,14 +222,14 @@ class _FileRows:
         self._new: list[tuple[Any, ...]] = []
         self._changed: list[tuple[Any, ...]] = []
 
-    def put(self, file: PreparedFile, before: KnownFile | None) -> int:
+    def put(self, file: PreparedFile) -> int:
         """Take a file in, in place of what the index had of it; the id of its row."""
         date = date_of(file.path)
         values: tuple[Any, ...] = (file.path, source_of(file.path), date.isoformat() if date else None)
         values += (file.size, file.mtime_ns, file.ctime_ns, file.hash, file.chunker, file.added, file.problem)
-        if before is not None:
-            self._changed.append((*values, before.id))
-            return before.id
+        if file.before is not None:
+            self._changed.append((*values, file.before.id))
+            return file.before.id
         id, self._next_id = self._next_id, self._next_id + 1
         self._new.append((*values, id))
         return id

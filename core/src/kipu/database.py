@@ -18,7 +18,7 @@ import attrs
 from .errors import IndexBusyError, IndexUnavailableError
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Coroutine, Iterator
+    from collections.abc import AsyncIterator, Awaitable, Iterator
     from pathlib import Path
     from types import ModuleType
 
@@ -155,8 +155,11 @@ class Database:
             with self._explained():
                 opened = await self._take_reader()
                 try:
+                    # All statements of a search see the index as it is now, whatever other processes write meanwhile.
+                    await _uninterrupted(opened.connection.execute("BEGIN"))
                     yield opened.connection
                 finally:
+                    await _uninterrupted(opened.connection.rollback())
                     if opened.file is None:
                         await opened.connection.close()
                     else:
@@ -223,10 +226,15 @@ class Database:
         # The thread would keep a program from ending in which somebody forgot to close a memory.
         connection._thread.daemon = True  # noqa: SLF001 (there is no public way)
         try:
-            return await connection
+            await _uninterrupted(connection.__aenter__())
+        except asyncio.CancelledError:
+            with contextlib.suppress(ValueError):  # it could not be opened
+                await connection.close()
+            raise
         except BaseException:
             await asyncio.to_thread(connection._thread.join)  # noqa: SLF001 (else it outlives the event loop)
             raise
+        return connection
 
     def _prepare(self, wait: float) -> None:
         """Make the folder, the file and the tables where they are not there; set a damaged file aside."""
@@ -335,7 +343,7 @@ def make_hidden_folder(folder: Path) -> None:
         ignore.write_text("# Kipu's index: made from the memory files, and made anew when it is gone.\n*\n", "utf-8")
 
 
-async def _uninterrupted(work: Coroutine[Any, Any, Any]) -> None:
+async def _uninterrupted(work: Awaitable[Any]) -> None:
     """Wait for what SQLite is doing even when the task is cancelled meanwhile; then be cancelled."""
     task = asyncio.ensure_future(work)
     try:

@@ -34,6 +34,8 @@ __all__ = ["Indexer", "Pending"]
 # A batch is what one transaction writes and what a run holds in memory: enough to be fast, too little to be felt.
 _FILES_IN_BATCH = 500
 _BYTES_IN_BATCH = 4_000_000
+# How often to look again at files that another process wrote while this one prepared them.
+_ATTEMPTS = 5
 # Clocks of file systems tick as slowly as every two seconds (FAT). A file that changed less than this before it was
 # read may change again without its time stamp showing it, so its stamp is not trusted until later.
 _TICK_NS = 2_000_000_000
@@ -60,8 +62,13 @@ class Pending:
         """The files that the index does not have as they are on disk, sorted."""
         return sorted({file.path for file in self.changed} | {file.path for file in self.vanished})
 
+    @property
+    def matters(self) -> bool:
+        """Whether a search would find something else if it was taken in."""
+        return bool(self.changed or self.vanished or self.strategies)
+
     def __bool__(self) -> bool:
-        return bool(self.changed or self.touched or self.vanished or self.strategies)
+        return self.matters or bool(self.touched)
 
 
 @attrs.define
@@ -142,33 +149,46 @@ class Indexer:
         start = time.perf_counter()
         if pending is None:
             pending = await self.look(force=force, prune=prune)
-        report = IndexReport(unchanged=pending.unchanged, skipped=list(pending.scan.skipped))
-        vanished = _ByHash(pending.vanished)
-        if pending.strategies:
-            async with self.database.transaction(wait) as connection:
-                for name in pending.strategies:
-                    await backfill(connection, name, self.strategies[name])
-        done = 0
-        for files in _batches(pending.changed):
-            batch = await asyncio.to_thread(self._prepare, files, pending.known, vanished, force, report)
-            if batch.files:
-                await self._write(batch, wait)
-            done += len(files)
-            on_progress(done, len(pending.changed))
-        touched = [
-            PreparedFile.of(found, known.hash, known.chunker, added=known.added, problem=known.problem)
-            for found in pending.touched
-            for known in (pending.known[found.path],)
-        ]
-        if touched:
-            await self._write(Batch(touched), wait)
-        gone = Batch(removed=[file.path for file in vanished.left()])
-        if gone.removed:
-            await self._write(gone, wait)
-        report.removed = len(gone.removed)
+        report = IndexReport(unchanged=pending.unchanged)
+        for _ in range(_ATTEMPTS):
+            overtaken = await self._run(pending, report, force=force, wait=wait, on_progress=on_progress)
+            if not overtaken:
+                break
+            pending, force = await self.look(prune=prune), False
+        report.pending += sorted(overtaken)
         await self._finish(report, pending)
         report.seconds = time.perf_counter() - start
         return report
+
+    async def _run(
+        self,
+        pending: Pending,
+        report: IndexReport,
+        *,
+        force: bool,
+        wait: float,
+        on_progress: Callable[[int, int], None],
+    ) -> set[str]:
+        """Take in what is pending, and return the files that another process wrote meanwhile."""
+        report.skipped, report.pending = list(pending.scan.skipped), []
+        if pending.strategies:
+            async with self.database.transaction(wait) as connection:
+                for name in pending.strategies if force else await outdated(connection, self.strategies):
+                    await backfill(connection, name, self.strategies[name])
+        vanished, overtaken, done = _ByHash(pending.vanished), set(), 0
+        for files in _batches(pending.changed):
+            batch = await asyncio.to_thread(self._prepare, files, pending.known, vanished, force, report)
+            overtaken |= await self._write(batch, report, wait)
+            done += len(files)
+            on_progress(done, len(pending.changed))
+        known = pending.known
+        touched = [
+            PreparedFile.of(found, known[found.path].hash, known[found.path].chunker, known[found.path])
+            for found in pending.touched
+        ]
+        overtaken |= await self._write(Batch(touched), None, wait)
+        overtaken |= await self._write(Batch(removed=vanished.left()), report, wait)
+        return overtaken
 
     async def add(self, path: str, *, force: bool = False) -> IndexReport:
         """Index one file by name, wherever it is in the workspace, and keep it up to date from now on.
@@ -178,21 +198,18 @@ class Indexer:
         """
         start = time.perf_counter()
         found = self._found(path)
+        for _ in range(_ATTEMPTS):
+            report = IndexReport()
+            async with self.database.reader() as connection:
+                known = await known_files(connection, [found.path])
+            batch = await asyncio.to_thread(self._prepare, [found], known, _ByHash([]), force, report)
+            reasons = [file.reason for file in report.skipped] + [file.problem for file in batch.files if file.problem]
+            if reasons or not batch.files:
+                raise MemoryFileError(f"{path} {reasons[0] if reasons else 'is not there any more'}.")
+            batch.files = [attrs.evolve(file, added=True) for file in batch.files]
+            if not await self._write(batch, report, BUSY_SECONDS):
+                break
         async with self.database.reader() as connection:
-            known = await known_files(connection, [found.path])
-            stale = await outdated(connection, self.strategies)
-        report = IndexReport()
-        batch = await asyncio.to_thread(self._prepare, [found], known, _ByHash([]), force, report)
-        reasons = [skipped.reason for skipped in report.skipped] + [
-            file.problem for file in batch.files if file.problem
-        ]
-        if reasons:
-            raise MemoryFileError(f"{path} {reasons[0]}.")
-        batch.files = [attrs.evolve(file, added=True) for file in batch.files]
-        async with self.database.transaction() as connection:
-            for name in stale:
-                await backfill(connection, name, self.strategies[name])
-            await apply(connection, batch, self.strategies)
             report.chunks = await count_chunks(connection)
         report.seconds = time.perf_counter() - start
         return report
@@ -212,9 +229,17 @@ class Indexer:
             raise MemoryFileError(f"{path} does not exist, or is not a file. Folders are named in files.paths.")
         return found
 
-    async def _write(self, batch: Batch, wait: float) -> None:
+    async def _write(self, batch: Batch, report: IndexReport | None, wait: float) -> set[str]:
+        """Write a batch, count it, and return the files that another process wrote since it was prepared."""
+        if not batch.files and not batch.removed:
+            return set()
         async with self.database.transaction(wait) as connection:
-            await apply(connection, batch, self.strategies)
+            for name in await outdated(connection, self.strategies):
+                await backfill(connection, name, self.strategies[name])
+            overtaken = await apply(connection, batch, self.strategies)
+        if report is not None:
+            _count(report, batch, overtaken)
+        return overtaken
 
     async def _finish(self, report: IndexReport, pending: Pending) -> None:
         async with self.database.reader() as connection:
@@ -256,7 +281,7 @@ class Indexer:
                 report.skipped.append(SkippedFile(found.path, reason))
                 report.pending.append(found.path)
                 continue
-            batch.files.append(self._prepared(found, data, now, before, vanished, force, report))
+            batch.files.append(self._prepared(found, data, now, before, vanished, force))
         return batch
 
     def _prepared(
@@ -267,29 +292,16 @@ class Indexer:
         before: KnownFile | None,
         vanished: _ByHash,
         force: bool,
-        report: IndexReport,
     ) -> PreparedFile:
         digest = hashlib.sha256(data).hexdigest()
         if not _settled(found, now):
             found = found._replace(mtime_ns=0, ctime_ns=0)
-        file = PreparedFile.of(
-            found,
-            digest,
-            chunker_identity(self.chunker),
-            added=before is not None and before.added,
-            problem=before.problem if before else None,
-        )
-        if before is not None and (before.hash, before.chunker) == (digest, file.chunker) and not force:
-            report.unchanged += 1
-            return file
-        renamed = vanished.take(digest) if before is None else None
-        if renamed is not None:
-            report.renamed += 1
-            file = attrs.evolve(file, previous_path=renamed.path, added=renamed.added)
-        elif before is None:
-            report.added += 1
-        else:
-            report.changed += 1
+        identity = chunker_identity(self.chunker)
+        if before is not None and (before.hash, before.chunker) == (digest, identity) and not force:
+            return PreparedFile.of(found, digest, identity, before)
+        if before is None:
+            before = vanished.take(digest)
+        file = PreparedFile.of(found, digest, identity, before)
         try:
             return attrs.evolve(file, chunks=self._chunks(found.path, decode(data)), problem=None)
         except NotTextError as error:
@@ -304,6 +316,22 @@ class Indexer:
             raise PluginFailedError(
                 f"The chunker {type(self.chunker).__name__} failed on {path}: {type(error).__name__}: {error}."
             ) from error
+
+
+def _count(report: IndexReport, batch: Batch, overtaken: set[str]) -> None:
+    """Add to a report what a batch changed."""
+    for file in batch.files:
+        if file.path in overtaken:
+            continue
+        if file.chunks is None:
+            report.unchanged += 1
+        elif file.before is None:
+            report.added += 1
+        elif file.renamed:
+            report.renamed += 1
+        else:
+            report.changed += 1
+    report.removed += sum(file.path not in overtaken for file in batch.removed)
 
 
 def chunker_identity(chunker: Chunker) -> str:

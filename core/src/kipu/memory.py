@@ -351,13 +351,15 @@ class Memory:
                 except IndexUnavailableError as error:
                     if not self._database.exists:
                         raise
-                    results.notes.append(f"The results may be out of date. {error}")
+                    if pending.matters:
+                        results.notes.append(f"The results may be out of date. {error}")
                 else:
                     results.notes += report.notes
                     results.pending = report.pending
                     results.stale |= bool(report.pending)
                     return
-            results.pending, results.stale = pending.paths, True
+            results.pending = pending.paths
+            results.stale |= pending.matters
             if pending.strategies:
                 results.notes.append("The strategy has no index yet, and finds nothing without it: kipu index")
 

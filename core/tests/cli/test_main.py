@@ -164,7 +164,7 @@ MISTAKES: list[tuple[list[str], int, str]] = [
         2,
         "Error: since (2026-11-30) is after until (2026-11-29): nothing can be between them.\n",
     ),
-    (["search", "x", "--min-score", "2"], 3, "Error: min_score: 'min_score' must be <= 1.0: 2.0\n"),
+    (["search", "x", "--min-score", "2"], 2, "Error: 'min_score' must be <= 1.0: 2.0.\n"),
     (
         ["search", "x", "--strategy", "keywrod"],
         3,
@@ -444,7 +444,7 @@ def test_a_broken_command_is_told_and_breaks_nothing_else(
     site.install("kipu-greeter", {"kipu.commands": {"greet": value}}, kipu_greeter=source)
     write("memory/a.md", "valkey")
     done = kipu("greet")
-    assert (done.code, done.out, done.err) == (1, "", f"Error: {message}\n")
+    assert (done.code, done.out, done.err) == (3, "", f"Error: {message}\n")
     assert kipu("--help").code == 0
     assert kipu("search", "valkey").code == 0
 
