@@ -1,6 +1,6 @@
 """Measures how fast Kipu is, beside memweave, which keeps memory in Markdown files too, in one run on one machine.
 
-    python benchmarks/speed.py                  # everything; memweave alone takes about a quarter of an hour
+    python benchmarks/speed.py                  # everything, about ten minutes
     python benchmarks/speed.py --chunks 2000    # only the small corpus
 
 Both index the same files by words alone and in chunks of the same size. memweave is installed from PyPI into an
@@ -158,7 +158,7 @@ def compare(
         return f"{figure:,.{digits}f} {unit}"
 
     sign = "> " if more_than else ""
-    others = ["-", "-"] if peer is None else [sign + cell(peer), f"{sign}{peer / own:,.1f}"]
+    others = ["-", "-"] if peer is None else [sign + cell(peer), f"{sign}{peer / own:,.{1 if peer > own else 3}f}"]
     return [what, cell(own), *others, goal]
 
 

@@ -11,6 +11,7 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import attrs
@@ -25,7 +26,7 @@ from kipu.database import choose_driver
 from kipu.errors import MemoryFileError, OutsideWorkspaceError, PluginFailedError
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Iterator
+    from collections.abc import AsyncIterator, Iterator
     from pathlib import Path
 
     from kipu import Document
@@ -138,11 +139,11 @@ async def test_a_strategy_that_raises_is_called_once_and_named(workspace, write)
             raise ConnectionError("refused")
 
     async with Memory(MemoryConfig(workspace, search=SearchConfig(strategy=Refusing()))) as memory:
-        with pytest.raises(PluginFailedError, match="Refusing.*ConnectionError: refused"):
+        with pytest.raises(PluginFailedError, match=r"Refusing.*ConnectionError: refused"):
             await memory.index()
         assert calls == ["add"]
         calls.clear()
-        with pytest.raises(PluginFailedError, match="Refusing.*ConnectionError: refused"):
+        with pytest.raises(PluginFailedError, match=r"Refusing.*ConnectionError: refused"):
             await memory.search("word")
     assert len(calls) == 1
 
@@ -354,7 +355,6 @@ async def test_a_touched_file_is_not_stale(memory, write, monkeypatch):
     await memory.index()
     os.utime(file, (1_000_000, 1_000_000))
     assert (await memory.status()).pending == []
-    # fails: a file that only has another time stamp makes a search without sync say that it is stale
     assert not (await memory.search("alpha", sync=False)).stale
     assert (await memory.index()).changed == 0
     assert not (await memory.search("alpha", sync=False)).stale
@@ -403,8 +403,7 @@ async def test_older_encodings_are_read_as_what_they_say(memory, write):
 @pytest.mark.skipif(sys.platform != "linux", reason="only some file systems allow such names")
 async def test_a_file_name_that_is_no_text_does_not_stop_the_others(memory, workspace, write):
     write("memory/good.md", "alpha")
-    with open(os.path.join(os.fsencode(workspace), b"memory", b"caf\xe9.md"), "wb") as file:
-        file.write(b"alpha")
+    write(os.fsdecode(b"memory/caf\xe9.md"), "alpha")
     report = await memory.index()
     assert (report.added, ["not valid UTF-8" in skipped.reason for skipped in report.skipped]) == (1, [True])
     assert await paths_found(memory, "alpha") == ["memory/good.md"]

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import shutil
 from contextlib import closing
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from doubles import Paragraphs, Words
@@ -16,6 +15,7 @@ from kipu.sync import Memory
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from pathlib import Path
 
 # Without what may differ between two indexes of the same files: ids and time stamps.
 FILES = "SELECT path, source, date, size, hash, chunker, added, problem FROM files ORDER BY path"

@@ -1,4 +1,4 @@
-"""A run of indexing that is killed or cancelled, at whatever moment, loses nothing, and the next one heals the index."""
+"""A run of indexing that is killed or cancelled, at whatever moment, loses nothing, and the next one heals it."""
 
 from __future__ import annotations
 
@@ -181,14 +181,14 @@ async def test_a_run_that_is_cancelled_at_any_time_is_healed_by_the_next(workspa
     async with Memory(with_doubles(workspace)) as memory:
         await memory.index()
         longest = time.perf_counter() - start
-        for round in range(50):
-            if round % 4 == 1:
+        for turn in range(50):
+            if turn % 4 == 1:
                 shutil.rmtree(workspace / ".kipu")
             change_files(workspace, chance)
-            task = asyncio.create_task(memory.index() if round % 2 else memory.search("alpha"))
+            task = asyncio.create_task(memory.index() if turn % 2 else memory.search("alpha"))
             asyncio.get_running_loop().call_later(chance.uniform(0, longest), task.cancel)
             await asyncio.wait([task])
-            if round % 3:
+            if turn % 3:
                 continue  # the next one is cancelled too, on what this one left
             results = await memory.search("alpha")
             assert not results.stale

@@ -58,7 +58,7 @@ class Files(RuleBasedStateMachine):
     def teardown(self) -> None:
         try:
             if self.memories:
-                self._look(lambda: self.memories[0].index())
+                self._look(self.memories[0].index)
         finally:
             for memory in self.memories:
                 memory.close()

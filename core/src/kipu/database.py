@@ -159,11 +159,10 @@ class Database:
                     await _uninterrupted(opened.connection.execute("BEGIN"))
                     yield opened.connection
                 finally:
-                    await _uninterrupted(opened.connection.rollback())
-                    if opened.file is None:
-                        await opened.connection.close()
-                    else:
-                        self._idle.append(opened)
+                    try:
+                        await _uninterrupted(opened.connection.rollback())
+                    finally:
+                        await self._give_back(opened)
 
     async def close(self) -> None:
         """Close all connections."""
@@ -184,13 +183,12 @@ class Database:
 
     async def _open_writer(self, wait: float) -> aiosqlite.Connection:
         if self._writer is not None and self._writer.file != self._file():
-            await self._writer.connection.close()
-            self._writer = None
+            outdated, self._writer = self._writer, None
+            await _uninterrupted(outdated.connection.close())
         if self._writer is None:
             await asyncio.to_thread(self._prepare, wait)
-            connection = await self._connect(f"file:{_quoted(self.path)}?mode=rw", wait)
-            await connection.execute("PRAGMA synchronous = NORMAL")
-            self._writer = _Open(connection, self._file())
+            uri = f"file:{_quoted(self.path)}?mode=rw"
+            self._writer = _Open(await self._connect(uri, "PRAGMA synchronous = NORMAL", wait), self._file())
         await self._writer.connection.execute(f"PRAGMA busy_timeout = {int(wait * 1000)}")
         return self._writer.connection
 
@@ -199,28 +197,34 @@ class Database:
             opened = self._idle.pop()
             if opened.file == self._file():
                 return opened
-            await opened.connection.close()
-        return await self._open_reader()
-
-    async def _open_reader(self) -> _Open:
+            await _uninterrupted(opened.connection.close())
         file = self._file()
         if file is not None:
-            connection = await self._connect(self._uri(), BUSY_SECONDS)
-            try:
-                if await _version(connection) == _SCHEMA_VERSION:
-                    await connection.execute("PRAGMA query_only = 1")
-                    return _Open(connection, file)
-            except BaseException:
-                await connection.close()
-                raise
-            await connection.close()
-        connection = await self._connect(":memory:", BUSY_SECONDS)
-        await connection.executescript(_SCHEMA)
-        return _Open(connection, None)
+            with contextlib.suppress(_OtherVersionError):
+                return _Open(await self._connect(self._uri(), "PRAGMA query_only = 1", check=True), file)
+        return _Open(await self._connect(":memory:", _SCHEMA), None)
 
-    async def _connect(self, uri: str, wait: float) -> aiosqlite.Connection:
+    async def _give_back(self, opened: _Open) -> None:
+        if opened.file is None:
+            await _uninterrupted(opened.connection.close())
+        else:
+            self._idle.append(opened)
+
+    async def _connect(
+        self, uri: str, script: str, wait: float = BUSY_SECONDS, *, check: bool = False
+    ) -> aiosqlite.Connection:
+        """Open a connection and run a script on it; with ``check``, only if the tables are of this version."""
+
         def connector() -> Any:
-            return self.driver.connect(uri, timeout=wait, isolation_level=None, uri=True, check_same_thread=False)
+            connection = self.driver.connect(uri, timeout=wait, isolation_level=None, uri=True, check_same_thread=False)
+            try:
+                if check:
+                    _check_version(connection)
+                connection.executescript(script)
+            except BaseException:
+                connection.close()
+                raise
+            return connection
 
         connection = aiosqlite.Connection(connector, iter_chunk_size=_ROWS_AT_A_TIME)
         # The thread would keep a program from ending in which somebody forgot to close a memory.
@@ -229,7 +233,7 @@ class Database:
             await _uninterrupted(connection.__aenter__())
         except asyncio.CancelledError:
             with contextlib.suppress(ValueError):  # it could not be opened
-                await connection.close()
+                await _uninterrupted(connection.close())
             raise
         except BaseException:
             await asyncio.to_thread(connection._thread.join)  # noqa: SLF001 (else it outlives the event loop)
@@ -239,12 +243,13 @@ class Database:
     def _prepare(self, wait: float) -> None:
         """Make the folder, the file and the tables where they are not there; set a damaged file aside."""
         make_hidden_folder(self.path.parent)
+        seen = self._file()
         try:
             self._make_tables(wait)
         except self.driver.DatabaseError as error:
             if not _is_damage(error):
                 raise
-            self._set_aside(wait, str(error))
+            self._set_aside(wait, str(error), seen)
             self._make_tables(wait)
 
     def _make_tables(self, wait: float) -> None:
@@ -266,13 +271,13 @@ class Database:
         finally:
             connection.close()
 
-    def _set_aside(self, wait: float, reason: str) -> None:
-        """Move a damaged index out of the way: under a lock, so that no process moves away what another just made."""
+    def _set_aside(self, wait: float, reason: str, seen: tuple[int, int] | None) -> None:
+        """Move a damaged index out of the way, unless another process did it already and made a new one."""
         from filelock import FileLock, Timeout
 
         try:
             with FileLock(self.path.with_suffix(".lock"), timeout=wait):
-                if self.damage() is None:
+                if self._file() != seen:
                     return
                 aside = self.path.with_suffix(".damaged.sqlite")
                 for ending in ("", "-wal", "-shm"):
@@ -280,9 +285,9 @@ class Database:
                         os.replace(f"{self.path}{ending}", f"{aside}{ending}")
         except Timeout:
             raise IndexBusyError(f"Another process is mending the index {self.path}. Try again in a moment.") from None
-        except PermissionError as error:
+        except OSError as error:
             raise IndexUnavailableError(
-                f"The index {self.path} is damaged ({reason}) and cannot be moved away: {error.strerror}. "
+                f"The index {self.path} is damaged ({reason}) and cannot be moved away: {error.strerror or error}. "
                 "Close the programs that use it, then try again."
             ) from None
         self.notes.append(f"The index was damaged ({reason}). It was set aside as {aside.name} and made anew.")
@@ -309,13 +314,18 @@ class Database:
         writable = os.access(self.path.parent, os.W_OK) and os.access(self.path, os.W_OK)
         return f"file:{_quoted(self.path)}?{'mode=rw' if writable else 'mode=ro&immutable=1'}"
 
-    async def mend(self) -> bool:
-        """Set the index aside if it is damaged, so that it can be made anew. Whether it was damaged."""
-        if not self.exists or await asyncio.to_thread(self.damage) is None:
-            return False
+    async def mend(self, error: Exception) -> None:
+        """Set the index aside if it is damaged, so that it is made anew, and open all connections again.
+
+        :param error: what SQLite said when it was used.
+        """
         await self.close()
-        await asyncio.to_thread(self._set_aside, BUSY_SECONDS, "its pages do not fit together")
-        return True
+        seen = self._file()
+        if seen is None:
+            return
+        reason = str(error) if _is_unreadable(error) else await asyncio.to_thread(self.damage)
+        if reason:
+            await asyncio.to_thread(self._set_aside, BUSY_SECONDS, reason, seen)
 
     @contextlib.contextmanager
     def _explained(self) -> Iterator[None]:
@@ -323,6 +333,8 @@ class Database:
         try:
             yield
         except (sqlite3.OperationalError, self.driver.OperationalError) as error:
+            if _is_damage(error):
+                raise
             if "locked" in str(error) or "busy" in str(error):
                 raise IndexBusyError(
                     f"Another process is writing to the index {self.path}. Try again when it is done."
@@ -343,19 +355,27 @@ def make_hidden_folder(folder: Path) -> None:
         ignore.write_text("# Kipu's index: made from the memory files, and made anew when it is gone.\n*\n", "utf-8")
 
 
+class _OtherVersionError(Exception):
+    """The index was made by another version of Kipu: to this one, it is as if there was none."""
+
+
+def _check_version(connection: Any) -> None:
+    if connection.execute("PRAGMA user_version").fetchone()[0] != _SCHEMA_VERSION:
+        raise _OtherVersionError
+
+
 async def _uninterrupted(work: Awaitable[Any]) -> None:
     """Wait for what SQLite is doing even when the task is cancelled meanwhile; then be cancelled."""
     task = asyncio.ensure_future(work)
-    try:
-        await asyncio.shield(task)
-    except asyncio.CancelledError:
-        await asyncio.wait([task])
-        raise
-
-
-async def _version(connection: aiosqlite.Connection) -> int:
-    (row,) = await connection.execute_fetchall("PRAGMA user_version")
-    return int(row[0])
+    cancelled = None
+    while not task.done():
+        try:
+            await asyncio.wait([task])
+        except asyncio.CancelledError as error:
+            cancelled = error
+    if cancelled is not None:
+        raise cancelled
+    await task
 
 
 def _drop_all(connection: Any) -> None:
@@ -370,7 +390,12 @@ def _drop_all(connection: Any) -> None:
 
 
 def _is_damage(error: Exception) -> bool:
-    return any(sign in str(error) for sign in ("not a database", "malformed", "corrupt"))
+    return _is_unreadable(error) or any(sign in str(error) for sign in ("not a database", "malformed", "corrupt"))
+
+
+def _is_unreadable(error: Exception) -> bool:
+    """Whether a text in the index is none: damage that no check of the pages finds."""
+    return "Could not decode to UTF-8" in str(error)
 
 
 def _quoted(path: Path) -> str:

@@ -367,10 +367,15 @@ class Memory:
         """Do ``work``; where the index turns out to be damaged, set it aside and do it once more."""
         try:
             return await work()
-        except sqlite_errors():
-            if not await self._database.mend():
-                raise
-        return await work()
+        except sqlite_errors() as error:
+            await self._database.mend(error)
+        try:
+            return await work()
+        except sqlite_errors() as error:
+            raise IndexUnavailableError(
+                f"The index {self._database.path} cannot be used: {error}. It is derived from the memory files: "
+                "delete it, and it is made anew."
+            ) from error
 
     def _no_memory(self) -> str:
         return f"There is no memory here yet: {self.workspace} has no folder memory/. Make one with: kipu init"
