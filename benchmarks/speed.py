@@ -246,7 +246,7 @@ def main() -> None:
     show_machine(own, peer, options.runs)
     show(rows)
 
-    rows = [["search, nothing changed, CPU", "looks at the files", "sync=False"]]
+    rows = [["search, nothing changed, CPU", "default", "sync=False"]]
     for files in options.files:
         figures = measured[f"files-{files}"] = sweep(options.work, files)
         rows.append([f"  {files:,} files", f"{1e3 * figures['sync']:.1f} ms", f"{1e3 * figures['no_sync']:.1f} ms"])

@@ -466,10 +466,11 @@ async def test_many_calls_at_once_on_a_broken_index_make_one_anew(workspace, mem
         with contextlib.closing(choose_driver().connect(workspace / ".kipu/index.sqlite")) as connection:
             connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
         overwritten_at_the_start(workspace / ".kipu/index.sqlite")
-        write("memory/new.md", f"omega {turn}")
-        # fails: mending closes the connection with which another task is just writing
-        answers = await asyncio.gather(*(memory.search(f"omega {turn}") for _ in range(20)), memory.index())
-        assert all(len(results) == 1 and results[0].score == 1 for results in answers[:-1])
+        write("memory/new.md", f"omega{turn}")
+        # fails: a reader looks at the file, another task moves it away, and it cannot be opened; and mending closes the
+        # connection with which another task may be writing
+        answers = await asyncio.gather(*(memory.search(f"omega{turn}") for _ in range(20)), memory.index())
+        assert [len(results) for results in answers[:-1]] == [1] * 20
     await memory.index()
     await memory.close()
     assert is_sound(workspace)

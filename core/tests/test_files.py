@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from kipu import Memory
-from kipu.errors import ConfigurationError, MemoryFileError, OutsideWorkspaceError, WorkspaceNotFoundError
 from kipu.decoding import NotTextError, decode
+from kipu.errors import ConfigurationError, MemoryFileError, OutsideWorkspaceError, WorkspaceNotFoundError
 from kipu.files import Workspace, date_of, is_memory_file_name, source_of
 
 if TYPE_CHECKING:

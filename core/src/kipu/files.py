@@ -61,6 +61,15 @@ class Scan:
     missing: list[str] = attrs.field(factory=list)
     dangling: list[str] = attrs.field(factory=list)
 
+    def reached(self, real: str) -> FoundFile | None:
+        """The file among those found that a real path leads to: by this path, or by another hard link to it."""
+        for file in self.files.values():
+            if file.real == real:
+                return file
+        if os.path.exists(real) and os.stat(real).st_nlink > 1:
+            return next((file for file in self.files.values() if os.path.samefile(file.real, real)), None)
+        return None
+
     def covers(self, path: str) -> bool:
         """Whether the scan could have seen ``path``: not where its folder was missing or could not be read."""
         unseen = (*self.missing, *self.dangling)

@@ -123,8 +123,14 @@ class Indexer:
         for path, file in known.items():
             if file.added and path not in scan.files:
                 found = self.workspace.look(path)
-                if found is not None and not any(other.real == found.real for other in scan.files.values()):
+                if found is not None and scan.reached(found.real) is None:
                     scan.files[path] = found
+
+    def absent_paths(self, pending: Pending) -> list[str]:
+        """Sentences about configured paths that are not there and of which the index has nothing either."""
+        configured = [self.workspace.name_of(root) for root in self.workspace.roots[1:]]
+        absent = set(pending.scan.missing) - set(missing_folders(pending))
+        return [f"{path} is not there, although files.paths names it." for path in configured if path in absent]
 
     # --- indexing --------------------------------------------------------------------------------------------------
 
@@ -217,9 +223,8 @@ class Indexer:
     def _found(self, path: str) -> FoundFile:
         real = self.workspace.locate(path)
         name = self.workspace.name_of(real)
-        for known in self.workspace.scan().files.values():
-            if known.real == real:
-                return known
+        if (reached := self.workspace.scan().reached(real)) is not None:
+            return reached
         if not is_memory_file_name(name.rpartition("/")[2]):
             raise MemoryFileError(f"{path} is not a Markdown file: its name must end in .md or .markdown.")
         if self.workspace.excluded(name):
@@ -249,12 +254,6 @@ class Indexer:
         report.skipped += [SkippedFile(path, problem) for path, problem in sorted(problems.items())]
         report.missing = missing_folders(pending)
         report.notes += self.database.notes
-        further = [self.workspace.name_of(root) for root in self.workspace.roots[1:]]
-        report.notes += [
-            f"{folder} is not there, although files.paths names it."
-            for folder in pending.scan.missing
-            if folder in further and folder not in report.missing
-        ]
         self.database.notes.clear()
 
     # --- reading and chunking, off the event loop -------------------------------------------------------------------

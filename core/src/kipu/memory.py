@@ -106,7 +106,9 @@ class Memory:
             async with self._syncing:
                 indexer = self._indexer()
                 pending = await indexer.look(force=force, prune=prune)
-                return await self._take_in(indexer, pending, force=force, on_progress=on_progress)
+                report = await self._take_in(indexer, pending, force=force, on_progress=on_progress)
+                report.notes += indexer.absent_paths(pending)
+                return report
 
         return await self._mended(work)
 
@@ -205,7 +207,8 @@ class Memory:
         :raises IndexUnavailableError: the index cannot be read.
         """
         try:
-            pending = await self._indexer(lenient=True).look()
+            indexer = self._indexer(lenient=True)
+            pending = await indexer.look()
             async with self._database.reader() as connection:
                 found = await file_infos(connection)
                 labels = await sources(connection)
@@ -224,6 +227,7 @@ class Memory:
             pending=pending.paths,
             skipped=pending.scan.skipped + problems,
             missing=missing_folders(pending),
+            notes=indexer.absent_paths(pending),
             strategy=name_of(self.config.search.strategy),
             chunker=name_of(self.config.index.chunker),
             postprocessors=[name_of(choice) for choice in self._chosen_postprocessors()],

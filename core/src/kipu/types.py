@@ -225,7 +225,11 @@ class FileInfo:
 
 @attrs.frozen
 class Status:
-    """The state of a workspace and of its index. ``index_bytes`` is the size of the index on disk."""
+    """The state of a workspace and of its index.
+
+    ``sources`` are the labels with the number of their files; ``pending``, ``skipped``, ``missing`` and ``notes`` mean
+    the same as in an `IndexReport`. ``index_bytes`` is the size of the index on disk.
+    """
 
     workspace: str
     files: int
@@ -234,8 +238,9 @@ class Status:
     pending: list[str]
     skipped: list[SkippedFile]
     missing: list[str]
-    strategy: str | None
-    chunker: str | None
+    notes: list[str]
+    strategy: str
+    chunker: str
     postprocessors: list[str]
     index_path: str
     index_bytes: int

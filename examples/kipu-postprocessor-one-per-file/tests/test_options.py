@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from kipu.errors import ConfigurationError
+from kipu.errors import QueryError
 from kipu.sync import Memory
 
 if TYPE_CHECKING:
@@ -40,5 +40,5 @@ def test_the_option_can_stand_in_the_configuration(workspace: Path) -> None:
 
 
 def test_fewer_than_one_hit_is_refused(workspace: Path) -> None:
-    with Memory(workspace) as memory, pytest.raises(ConfigurationError, match="hits_per_file"):
+    with Memory(workspace) as memory, pytest.raises(QueryError, match="hits_per_file"):
         memory.search("ferry", hits_per_file=0)

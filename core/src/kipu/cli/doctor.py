@@ -130,5 +130,7 @@ def _index(status: Status) -> Iterator[Finding]:
         yield Finding("hint", f"{count(len(status.pending), 'file')} not indexed as on disk", _PENDING)
     for file in status.skipped:
         yield Finding("hint", f"skipped {file.path}", file.reason)
+    for note in status.notes:
+        yield Finding("hint", note, "Bring it back, or take it out of kipu.toml.")
     for missing in status.missing:
         yield Finding("hint", f"{missing} is missing", "Bring it back, or forget it with: kipu index --prune")

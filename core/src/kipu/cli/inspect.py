@@ -86,6 +86,7 @@ def status_command(output: Output, workspace: Path) -> None:
         for path in status.pending:
             output.line(f"pending: {path}")
     output.skipped(status.skipped)
+    output.notes(status.notes)
     for folder in status.missing:
         output.note(f"{folder} is missing; what was indexed of it is kept. If it is gone for good: kipu index --prune")
 

@@ -71,10 +71,10 @@ class Keyword:
     alone. None of the options changes the index.
     """
 
-    heading_weight: float = _weight(1.0, "what a word in the heading counts, one in the text being 1")
-    context_weight: float = _weight(0.5, "what a word in the context counts, one in the text being 1")
-    path_weight: float = _weight(0.3, "what a word in the file's path counts, one in the text being 1")
-    file_share: float = _weight(0.5, "what the relevance of the whole file counts, that of the chunk being 1")
+    heading_weight: float = _weight(1.0, "What a word in the heading counts, one in the text being 1.")
+    context_weight: float = _weight(0.5, "What a word in the context counts, one in the text being 1.")
+    path_weight: float = _weight(0.3, "What a word in the file's path counts, one in the text being 1.")
+    file_share: float = _weight(0.5, "What the relevance of the whole file counts, that of the chunk being 1.")
 
     @property
     def schema_version(self) -> int:
