@@ -467,7 +467,6 @@ async def test_many_calls_at_once_on_a_broken_index_make_one_anew(workspace, mem
             connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
         overwritten_at_the_start(workspace / ".kipu/index.sqlite")
         write("memory/new.md", f"omega{turn}")
-        # fails: a reader looks at the file, another task moves it away, and it cannot be opened; and mending closes the
         # connection with which another task may be writing
         answers = await asyncio.gather(*(memory.search(f"omega{turn}") for _ in range(20)), memory.index())
         assert [len(results) for results in answers[:-1]] == [1] * 20

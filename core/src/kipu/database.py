@@ -95,10 +95,14 @@ def choose_driver() -> ModuleType:
 
 @attrs.frozen
 class _Open:
-    """An open connection, and which file it was opened on: the one at that path may be another by now."""
+    """An open connection, and which file it was opened on: the one at that path may be another by now.
+
+    ``times_closed`` is how often the database had been closed when it was opened.
+    """
 
     connection: aiosqlite.Connection
     file: tuple[int, int] | None
+    times_closed: int
 
 
 def sqlite_errors() -> tuple[type[Exception], ...]:
@@ -120,6 +124,7 @@ class Database:
         self._writing = asyncio.Lock()
         self._idle: list[_Open] = []
         self._reading = asyncio.Semaphore(_READERS)
+        self._times_closed = 0
 
     @property
     def exists(self) -> bool:
@@ -165,11 +170,13 @@ class Database:
                         await self._give_back(opened)
 
     async def close(self) -> None:
-        """Close all connections."""
-        opened = [*self._idle, *([self._writer] if self._writer else [])]
-        self._idle, self._writer = [], None
-        for each in opened:
-            await each.connection.close()
+        """Close all connections: at once, or those that are in use when they are done."""
+        self._times_closed += 1
+        async with self._writing:
+            opened = [*self._idle, *([self._writer] if self._writer else [])]
+            self._idle, self._writer = [], None
+            for each in opened:
+                await _uninterrupted(each.connection.close())
 
     # --- opening ---------------------------------------------------------------------------------------------------
 
@@ -187,8 +194,10 @@ class Database:
             await _uninterrupted(outdated.connection.close())
         if self._writer is None:
             await asyncio.to_thread(self._prepare, wait)
+            file, times_closed = self._file(), self._times_closed
             uri = f"file:{_quoted(self.path)}?mode=rw"
-            self._writer = _Open(await self._connect(uri, "PRAGMA synchronous = NORMAL", wait), self._file())
+            connection = await self._connect(uri, "PRAGMA synchronous = NORMAL", wait)
+            self._writer = _Open(connection, file, times_closed)
         await self._writer.connection.execute(f"PRAGMA busy_timeout = {int(wait * 1000)}")
         return self._writer.connection
 
@@ -198,14 +207,21 @@ class Database:
             if opened.file == self._file():
                 return opened
             await _uninterrupted(opened.connection.close())
-        file = self._file()
+        file, times_closed = self._file(), self._times_closed
         if file is not None:
-            with contextlib.suppress(_OtherVersionError):
-                return _Open(await self._connect(self._uri(), "PRAGMA query_only = 1", check=True), file)
-        return _Open(await self._connect(":memory:", _SCHEMA), None)
+            try:
+                connection = await self._connect(self._uri(), "PRAGMA query_only = 1", check=True)
+                return _Open(connection, file, times_closed)
+            except _OtherVersionError:
+                pass
+            except self.driver.OperationalError:
+                if self._file() == file:
+                    raise
+                return await self._take_reader()  # another task or process moved it away just now
+        return _Open(await self._connect(":memory:", _SCHEMA), None, times_closed)
 
     async def _give_back(self, opened: _Open) -> None:
-        if opened.file is None:
+        if opened.file is None or opened.times_closed != self._times_closed:
             await _uninterrupted(opened.connection.close())
         else:
             self._idle.append(opened)
@@ -280,7 +296,7 @@ class Database:
                 if self._file() != seen:
                     return
                 aside = self.path.with_suffix(".damaged.sqlite")
-                for ending in ("", "-wal", "-shm"):
+                for ending in ("-wal", "-shm", ""):
                     with contextlib.suppress(FileNotFoundError):
                         os.replace(f"{self.path}{ending}", f"{aside}{ending}")
         except Timeout:
@@ -352,7 +368,9 @@ def make_hidden_folder(folder: Path) -> None:
     folder.mkdir(exist_ok=True)
     ignore = folder / ".gitignore"
     if not ignore.exists():
-        ignore.write_text("# Kipu's index: made from the memory files, and made anew when it is gone.\n*\n", "utf-8")
+        whole = folder / f".gitignore.{os.getpid()}"  # so that nobody ever meets a half of it
+        whole.write_text("# Kipu's index: made from the memory files, and made anew when it is gone.\n*\n", "utf-8")
+        os.replace(whole, ignore)
 
 
 class _OtherVersionError(Exception):
