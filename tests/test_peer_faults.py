@@ -22,7 +22,7 @@ import kipu.indexing
 import kipu.memory
 from kipu import Chunk, FilesConfig, IndexConfig, Memory, MemoryConfig, SearchConfig
 from kipu.cli import main
-from kipu.database import choose_driver
+from kipu.driver import choose_driver
 from kipu.errors import MemoryFileError, OutsideWorkspaceError, PluginFailedError
 
 if TYPE_CHECKING:

@@ -25,7 +25,7 @@ import kipu.database
 import kipu.indexing
 import kipu.memory
 from kipu import Memory, sync
-from kipu.database import choose_driver
+from kipu.driver import choose_driver
 from kipu.errors import IndexBusyError, IndexUnavailableError
 
 if TYPE_CHECKING:

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from kipu import Memory
-from kipu.database import Database, choose_driver, sqlite_errors
+from kipu.database import Database
+from kipu.driver import choose_driver, sqlite_errors
 from kipu.errors import IndexBusyError, IndexUnavailableError
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
-from .database import is_trouble_with_the_file
+from .driver import is_trouble_with_the_file
 from .errors import KipuError, PluginFailedError
 from .files import date_of, source_of
 from .index import (

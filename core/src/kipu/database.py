@@ -1,4 +1,4 @@
-"""Opens the SQLite file of the index: which driver, which settings, and what to do when it cannot be used.
+"""Opens the SQLite file of the index: with which settings, and what to do when it cannot be used.
 
 The index is derived from the memory files. One that is damaged, or that another version of Kipu made, is set aside
 or made anew; nothing in it is worth a failed search.
@@ -15,21 +15,18 @@ from typing import TYPE_CHECKING, Any
 import aiosqlite
 import attrs
 
+from .driver import choose_driver, is_damage, is_unreadable, uri_path
 from .errors import IndexBusyError, IndexUnavailableError
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Iterator
     from pathlib import Path
-    from types import ModuleType
 
 __all__ = [
     "BUSY_SECONDS",
     "INDEX_FILE",
     "Database",
-    "choose_driver",
-    "is_trouble_with_the_file",
     "make_hidden_folder",
-    "sqlite_errors",
 ]
 
 INDEX_FILE = "index.sqlite"
@@ -77,22 +74,6 @@ CREATE TABLE strategies (
 """
 
 
-def choose_driver() -> ModuleType:
-    """The standard library's ``sqlite3`` where it can load extensions, else ``pysqlite3`` where it is installed.
-
-    Many builds of Python (those of pyenv and of macOS among them) cannot load extensions; ``pysqlite3`` is a drop-in
-    that can. Without either, everything works that needs no extension.
-    """
-    if hasattr(sqlite3.Connection, "enable_load_extension"):
-        return sqlite3
-    try:
-        import pysqlite3
-    except ImportError:
-        return sqlite3
-    driver: ModuleType = pysqlite3
-    return driver
-
-
 @attrs.frozen
 class _Open:
     """An open connection, and which file it was opened on: the one at that path may be another by now.
@@ -103,11 +84,6 @@ class _Open:
     connection: aiosqlite.Connection
     file: tuple[int, int] | None
     times_closed: int
-
-
-def sqlite_errors() -> tuple[type[Exception], ...]:
-    """What the driver raises: its classes are not those of the standard library."""
-    return tuple({sqlite3.Error, choose_driver().Error})
 
 
 class Database:
@@ -195,7 +171,7 @@ class Database:
         if self._writer is None:
             await asyncio.to_thread(self._prepare, wait)
             file, times_closed = self._file(), self._times_closed
-            uri = f"file:{_quoted(self.path)}?mode=rw"
+            uri = f"file:{uri_path(self.path)}?mode=rw"
             connection = await self._connect(uri, "PRAGMA synchronous = NORMAL", wait)
             self._writer = _Open(connection, file, times_closed)
         await self._writer.connection.execute(f"PRAGMA busy_timeout = {int(wait * 1000)}")
@@ -263,7 +239,7 @@ class Database:
         try:
             self._make_tables(wait)
         except self.driver.DatabaseError as error:
-            if not _is_damage(error):
+            if not is_damage(error):
                 raise
             self._set_aside(wait, str(error), seen)
             self._make_tables(wait)
@@ -318,7 +294,7 @@ class Database:
             found: str = connection.execute("PRAGMA quick_check(1)").fetchone()[0]
             return None if found == "ok" else found
         except self.driver.DatabaseError as error:
-            return str(error) if _is_damage(error) else None
+            return str(error) if is_damage(error) else None
         finally:
             connection.close()
 
@@ -328,7 +304,7 @@ class Database:
         Even a reader of a WAL database writes a small file beside it. Where that cannot be, nobody else writes.
         """
         writable = os.access(self.path.parent, os.W_OK) and os.access(self.path, os.W_OK)
-        return f"file:{_quoted(self.path)}?{'mode=rw' if writable else 'mode=ro&immutable=1'}"
+        return f"file:{uri_path(self.path)}?{'mode=rw' if writable else 'mode=ro&immutable=1'}"
 
     async def mend(self, error: Exception) -> None:
         """Set the index aside if it is damaged, so that it is made anew, and open all connections again.
@@ -339,7 +315,7 @@ class Database:
         seen = self._file()
         if seen is None:
             return
-        reason = str(error) if _is_unreadable(error) else await asyncio.to_thread(self.damage)
+        reason = str(error) if is_unreadable(error) else await asyncio.to_thread(self.damage)
         if reason:
             await asyncio.to_thread(self._set_aside, BUSY_SECONDS, reason, seen)
 
@@ -349,7 +325,7 @@ class Database:
         try:
             yield
         except (sqlite3.OperationalError, self.driver.OperationalError) as error:
-            if _is_damage(error):
+            if is_damage(error):
                 raise
             if "locked" in str(error) or "busy" in str(error):
                 raise IndexBusyError(
@@ -405,38 +381,3 @@ def _drop_all(connection: Any) -> None:
             and connection.execute("SELECT 1 FROM sqlite_master WHERE name = ?", (name,)).fetchone()
         ):
             connection.execute(f'DROP TABLE "{name}"')
-
-
-def _is_damage(error: Exception) -> bool:
-    return _is_unreadable(error) or any(sign in str(error) for sign in ("not a database", "malformed", "corrupt"))
-
-
-def _is_unreadable(error: Exception) -> bool:
-    """Whether a text in the index is none: damage that no check of the pages finds."""
-    return "Could not decode to UTF-8" in str(error)
-
-
-def _quoted(path: Path) -> str:
-    """A path as a part of an SQLite URI: https://www.sqlite.org/uri.html, 3.1. Any bytes can stand in it."""
-    text = path.as_posix()
-    data = os.fsencode(text if text.startswith("/") else f"/{text}")
-    return "".join(chr(byte) if byte < 0x80 and chr(byte) not in "%?#" else f"%{byte:02X}" for byte in data)
-
-
-def is_trouble_with_the_file(error: Exception) -> bool:
-    """Whether SQLite complains of the database as such, and not of a statement that it was given."""
-    return isinstance(error, sqlite_errors()) and (
-        _is_damage(error) or any(sign in str(error) for sign in _TROUBLE_WITH_THE_FILE)
-    )
-
-
-_TROUBLE_WITH_THE_FILE = (
-    "locked",
-    "busy",
-    "disk",
-    "full",
-    "readonly",
-    "unable to open",
-    "interrupted",
-    "out of memory",
-)

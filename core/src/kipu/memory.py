@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from .config import STANDARD_POSTPROCESSORS, MemoryConfig, build_component, load_config, with_options
-from .database import INDEX_FILE, Database, sqlite_errors
+from .database import INDEX_FILE, Database
+from .driver import sqlite_errors
 from .errors import ConfigurationError, IndexUnavailableError, KipuError
 from .files import HIDDEN_FOLDER, Workspace
 from .index import count_chunks, file_infos, indexed_strategies, sources

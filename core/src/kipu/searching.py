@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import date, datetime
 from typing import TYPE_CHECKING, Any
 
-from .database import is_trouble_with_the_file
+from .driver import is_trouble_with_the_file
 from .errors import KipuError, PluginFailedError, QueryError
 from .index import IndexReader, indexed_strategies, outdated, sources
 from .plugins import did_you_mean

@@ -11,7 +11,8 @@ import attrs
 import click
 
 from .. import __version__
-from ..database import INDEX_FILE, Database, choose_driver
+from ..database import INDEX_FILE, Database
+from ..driver import choose_driver
 from ..errors import KipuError
 from ..files import HIDDEN_FOLDER
 from .common import Output, count, load_plugins, open_memory, run, shared_options
