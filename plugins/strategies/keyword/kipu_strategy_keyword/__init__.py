@@ -6,6 +6,7 @@ FTS5 finds the candidates that its BM25 puts first, and they are ranked and scor
 
 from __future__ import annotations
 
+import asyncio
 import bisect
 import itertools
 import math
@@ -21,11 +22,11 @@ from .ranking import Weights, rank
 from .terms import read_terms
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
     import aiosqlite
 
-    from kipu.types import Index, Query, StoredChunk, Strategy
+    from kipu.types import Index, Query, Register, StoredChunk, Strategy
 
     from .ranking import Candidate, Frequency
     from .terms import Term, Terms
@@ -113,7 +114,8 @@ class Keyword:
         if not candidates:
             return []
         weights = Weights(self.heading_weight, self.context_weight, self.path_weight, self.file_share)
-        ranked = rank(list(candidates.values()), frequencies, terms.required, corpus, weights)
+        # Some hundred candidates take some ten milliseconds, in which the event loop has other things to do.
+        ranked = await asyncio.to_thread(rank, list(candidates.values()), frequencies, terms.required, corpus, weights)
         scores = dict(ranked[: query.limit])
         chunks = await index.chunks(scores)
         return [
@@ -140,6 +142,6 @@ class Keyword:
 
 
 @hookimpl
-def kipu_register_strategies(register: Callable[[str, Callable[..., Strategy]], None]) -> None:
+def kipu_register_strategies(register: Register[Strategy]) -> None:
     """Register the strategy ``keyword``."""
     register("keyword", Keyword)

@@ -14,9 +14,7 @@ the rest: with *m* of them, the score is ``(required terms that it has + the sco
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
-
-import attrs
+from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -29,8 +27,7 @@ K1 = 1.2
 B = 0.75
 
 
-@attrs.frozen
-class Weights:
+class Weights(NamedTuple):
     """What an occurrence counts in each field, one in the text being 1, and the share of the file's BM25."""
 
     heading: float
@@ -39,8 +36,7 @@ class Weights:
     file: float
 
 
-@attrs.frozen
-class Corpus:
+class Corpus(NamedTuple):
     """How many chunks and files are indexed, and the length in tokens of all their fields, and of the texts alone."""
 
     chunks: int
@@ -49,16 +45,14 @@ class Corpus:
     text_length: int
 
 
-@attrs.frozen
-class Frequency:
+class Frequency(NamedTuple):
     """How many chunks and files a term is in."""
 
     chunks: int
     files: int
 
 
-@attrs.frozen
-class Candidate:
+class Candidate(NamedTuple):
     """A chunk that may be returned. The fields are tokens, each with a space before and after it."""
 
     id: int
@@ -76,8 +70,7 @@ class Candidate:
         return sum(field.count(" ") - 1 for field in (self.path, self.heading, self.context, self.text))
 
 
-@attrs.frozen
-class _Found:
+class _Found(NamedTuple):
     """What a chunk has of a query: for each term that it contains, the term's number, how often it is there (weighted),
     how often it adds to the file, and the share of it that is covered: 1, or 0.5 where only the context has it.
     """

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import re
-
-import attrs
+from typing import NamedTuple
 
 from . import tokens
 
@@ -19,8 +18,7 @@ MAXIMUM_REQUIREMENTS = 16
 _QUOTED = re.compile('"([^"]+)"|“([^“”]+)”')
 
 
-@attrs.frozen
-class Term:
+class Term(NamedTuple):
     """A token, or a phrase of tokens joined by spaces; ``prefix`` if the last one is only the start of a token."""
 
     token: str
@@ -37,8 +35,7 @@ class Term:
         return f" {self.token}" if self.prefix else f" {self.token} "
 
 
-@attrs.frozen
-class Terms:
+class Terms(NamedTuple):
     """What a query looks for: ``alternatives``, of which more are better, and ``required`` ones, which come first."""
 
     alternatives: list[Term]
