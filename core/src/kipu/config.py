@@ -172,6 +172,8 @@ def load_config(workspace: Path) -> MemoryConfig:
         return MemoryConfig(workspace)
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigurationError(f"{path} cannot be read: {error}. It must be a TOML file in UTF-8.") from None
+    if not any(line.strip() and not line.lstrip().startswith("#") for line in text.splitlines()):
+        return MemoryConfig(workspace)  # nothing but comments, as `kipu init` writes it: the parser can stay unloaded
     import tomllib
 
     try:

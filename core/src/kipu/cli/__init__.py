@@ -6,6 +6,7 @@ value is a click command: it can be listed without importing the plugin, and can
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 from importlib import import_module
@@ -148,7 +149,11 @@ def main(arguments: list[str] | None = None) -> None:
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):  # Windows would use its code page, which lacks most of the world's letters
             stream.reconfigure(encoding="utf-8", errors="backslashreplace")
-    sys.exit(_run(arguments))
+    code = _run(arguments)
+    # At exit, Python looks through everything that is still there for circles that could be freed. The process ends all
+    # the same, and that search is a tenth of what a whole call costs.
+    gc.freeze()
+    sys.exit(code)
 
 
 def _run(arguments: list[str] | None) -> Any:
