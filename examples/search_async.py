@@ -18,4 +18,6 @@ async def main(workspace: str, query: str) -> None:
         print(note, file=sys.stderr)
 
 
-asyncio.run(main(*sys.argv[1:]))
+if len(sys.argv) != 3:
+    sys.exit(__doc__)
+asyncio.run(main(sys.argv[1], sys.argv[2]))

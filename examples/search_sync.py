@@ -17,4 +17,6 @@ def main(workspace: str, query: str) -> None:
         print(note, file=sys.stderr)
 
 
-main(*sys.argv[1:])
+if len(sys.argv) != 3:
+    sys.exit(__doc__)
+main(sys.argv[1], sys.argv[2])

@@ -586,8 +586,8 @@ async def test_a_file_that_is_named_must_be_in_the_workspace(memory: Memory, wor
 @pytest.mark.parametrize(
     ("path", "message"),
     [
-        ("memory/none.md", "memory/none.md does not exist, or is not a file. Folders are named in files.paths."),
-        ("memory", "memory is not a Markdown file: its name must end in .md or .markdown."),
+        ("memory/none.md", "memory/none.md does not exist, or is not a file."),
+        ("memory", 'memory is a folder. Folders are named in kipu.toml: [files] paths = ["..."].'),
         ("notes.txt", "notes.txt is not a Markdown file: its name must end in .md or .markdown."),
         ("picture.md", "picture.md is not text: it has NUL bytes and no byte order mark."),
         ("left/out.md", "left/out.md is left out by files.exclude in kipu.toml."),

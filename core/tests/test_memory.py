@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import os
+import re
 import shutil
 
 import attrs
@@ -118,7 +119,7 @@ async def test_a_long_text_is_shown_where_it_matched(memory, write):
     write("memory/a.md", " ".join(["filler"] * 200) + " the answer is marzipan " + " ".join(["filler"] * 200))
     (result,) = await memory.search("marzipan")
     assert "marzipan" in result.snippet
-    assert len(result.snippet) < 320 < len(result.text)
+    assert len(result.snippet) < 500 < len(result.text)
 
 
 # --- Opening -------------------------------------------------------------------------------------------------------
@@ -250,7 +251,7 @@ async def test_a_file_that_was_added_by_name_belongs_to_the_memory_from_then_on(
         ("../outside.md", OutsideWorkspaceError, "../outside.md leads out of the workspace"),
         ("link.md", OutsideWorkspaceError, "link.md leads out of the workspace"),
         ("missing.md", MemoryFileError, "missing.md does not exist, or is not a file."),
-        ("memory", MemoryFileError, "memory is not a Markdown file: its name must end in .md or .markdown."),
+        ("memory", MemoryFileError, "memory is a folder. Folders are named in kipu.toml"),
         ("picture.png", MemoryFileError, "picture.png is not a Markdown file"),
         ("binary.md", MemoryFileError, "binary.md is not text: it has NUL bytes and no byte order mark."),
         (".kipu/x.md", OutsideWorkspaceError, ".kipu/x.md is in a hidden folder"),
@@ -325,6 +326,44 @@ async def test_a_component_that_raises_is_named(memory, write):
     memory.register_postprocessor("broken", Broken())
     with pytest.raises(PluginFailedError, match="ZeroDivisionError: oh"):
         await memory.search("apple")
+
+
+@pytest.mark.parametrize(
+    ("returned", "complaint"),
+    [
+        (None, "TypeError"),
+        ([None], "TypeError: what it returned has None in it, which is no Hit"),
+        ([2.0], "ValueError: it gave memory/a.md the score 2.0; scores are between 0 and 1"),
+        ([float("nan")], "ValueError: it gave memory/a.md the score nan; scores are between 0 and 1"),
+    ],
+)
+async def test_what_a_component_returns_is_checked(memory, write, returned, complaint):
+    @attrs.frozen
+    class Sloppy:
+        async def process(self, query, hits):
+            if returned is None:
+                return None
+            return [score if score is None else attrs.evolve(hits[0], score=score) for score in returned]
+
+    write("memory/a.md", "apple")
+    memory.register_postprocessor("sloppy", Sloppy())
+    with pytest.raises(PluginFailedError, match=re.escape(complaint)):
+        await memory.search("apple")
+
+
+async def test_a_slip_in_the_name_of_an_argument_is_told(memory):
+    with pytest.raises(
+        PluginNotFoundError, match=r'an option "max_result" for a search\. Did you mean "max_results"\?'
+    ):
+        await memory.search("apple", max_result=3)
+
+
+async def test_a_configuration_is_checked_without_a_search(workspace, config):
+    async with Memory(config(postprocessors=["nonesuch"])) as memory:
+        (wrong,) = memory.check()
+        assert wrong.startswith(("search.postprocessors[0]: No postprocessor", "No plugin with a postprocessor"))
+    async with Memory(config()) as memory:
+        assert memory.check() == []
 
 
 async def test_an_option_that_no_plugin_has_is_refused(memory):

@@ -232,10 +232,7 @@ def test_a_name_that_nobody_registers_is_explained(site: Site) -> None:
     plugins = Plugins()
     with pytest.raises(PluginNotFoundError) as caught:
         plugins.find("strategy", "grpah")
-    assert str(caught.value) == (
-        'No strategy "grpah". Did you mean "graph"? Installed: graph, newest. '
-        "If it is a plugin: pip install kipu-strategy-grpah"
-    )
+    assert str(caught.value) == ('No strategy "grpah". Did you mean "graph"? Installed: graph, newest.')
     with pytest.raises(PluginNotFoundError) as caught:
         plugins.find("postprocessor", "mmr")
     assert str(caught.value) == (
@@ -516,3 +513,36 @@ async def test_another_strategy_under_the_same_name_gets_tables_of_its_own(
         async with Memory(config(strategy=Failing())) as memory:
             memory.register_strategy("mine", strategy)
             assert len(await memory.search("valkey", strategy="mine")) == 1
+
+
+def test_an_option_whose_name_is_taken_breaks_the_plugin(site: Site) -> None:
+    site.plugin(
+        "kipu-postprocessor-mine",
+        """
+import attrs
+from kipu import hookimpl
+
+@attrs.frozen
+class Mine:
+    source: str = attrs.field(default="", metadata={"per_call": "source"})
+
+    async def process(self, query, hits):
+        return hits
+
+@hookimpl
+def kipu_register_postprocessors(register):
+    register("mine", Mine)
+""",
+    )
+    (info,) = Plugins().infos
+    assert (info.state, info.reason) == (
+        "broken",
+        'TypeError: postprocessor "mine" wants the option "source", which is taken',
+    )
+
+
+def test_a_plugin_without_a_hook_is_told_what_it_may_lack(site: Site) -> None:
+    site.plugin("kipu-postprocessor-mine", "def kipu_register_postprocessors(register): ...")
+    plugins = Plugins()
+    assert plugins.infos[0].reason == "has no hook: is @hookimpl missing?"
+    assert plugins.problems == ["The plugin kipu-postprocessor-mine 1.0 has no hook: is @hookimpl missing?"]

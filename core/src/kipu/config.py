@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
-from .errors import ConfigurationError, KipuError, PluginFailedError, QueryError
+from .errors import ConfigurationError, KipuError, PluginFailedError, PluginNotFoundError, QueryError
 from .plugins import check_component, did_you_mean, options_of
 
 if TYPE_CHECKING:
@@ -201,7 +201,12 @@ def build_component(plugins: Plugins, kind: str, choice: Any, where: str) -> Any
         check_component(kind, where, choice)
         return choice
     options = {name: value for name, value in choice.items() if name != "use"}
-    factory = plugins.find(kind, choice["use"]).factory
+    try:
+        factory = plugins.find(kind, choice["use"]).factory
+    except PluginNotFoundError as error:
+        if where == kind or not plugins.names(kind):  # it was asked for with a search, or there is nothing to ask for
+            raise
+        raise PluginNotFoundError(f"{where}: {error}") from None
     if not options:
         return _call(factory, {}, f'{where}, {kind} "{choice["use"]}"')
     return _structure(options, factory, f'{where}, {kind} "{choice["use"]}"')

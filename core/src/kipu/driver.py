@@ -34,17 +34,17 @@ def sqlite_errors() -> tuple[type[Exception], ...]:
     return tuple({sqlite3.Error, choose_driver().Error})
 
 
-def is_damage(error: Exception) -> bool:
+def is_damage(error: BaseException) -> bool:
     """Whether SQLite says that the file is no sound database."""
     return is_unreadable(error) or any(sign in str(error) for sign in ("not a database", "malformed", "corrupt"))
 
 
-def is_unreadable(error: Exception) -> bool:
+def is_unreadable(error: BaseException) -> bool:
     """Whether a text in the index is none: damage that no check of the pages finds."""
     return "Could not decode to UTF-8" in str(error)
 
 
-def is_trouble_with_the_file(error: Exception) -> bool:
+def is_trouble_with_the_file(error: BaseException) -> bool:
     """Whether SQLite complains of the database as such, and not of a statement that it was given."""
     return isinstance(error, sqlite_errors()) and (
         is_damage(error) or any(sign in str(error) for sign in _TROUBLE_WITH_THE_FILE)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import os
 import time
 from typing import TYPE_CHECKING, Any
 
@@ -225,13 +226,15 @@ class Indexer:
         name = self.workspace.name_of(real)
         if (reached := self.workspace.scan().reached(real)) is not None:
             return reached
+        if os.path.isdir(real):
+            raise MemoryFileError(f'{path} is a folder. Folders are named in kipu.toml: [files] paths = ["..."].')
         if not is_memory_file_name(name.rpartition("/")[2]):
             raise MemoryFileError(f"{path} is not a Markdown file: its name must end in .md or .markdown.")
         if self.workspace.excluded(name):
             raise MemoryFileError(f"{path} is left out by files.exclude in kipu.toml.")
         found = self.workspace.look(name)
         if found is None:
-            raise MemoryFileError(f"{path} does not exist, or is not a file. Folders are named in files.paths.")
+            raise MemoryFileError(f"{path} does not exist, or is not a file.")
         return found
 
     async def _write(self, batch: Batch, report: IndexReport | None, wait: float) -> set[str]:

@@ -228,7 +228,7 @@ class Memory:
             pending=pending.paths,
             skipped=pending.scan.skipped + problems,
             missing=missing_folders(pending),
-            notes=indexer.absent_paths(pending),
+            notes=indexer.absent_paths(pending) + ([] if self._workspace.has_memory else [self._no_memory()]),
             strategy=name_of(self.config.search.strategy),
             chunker=name_of(self.config.index.chunker),
             postprocessors=[name_of(choice) for choice in self._chosen_postprocessors()],
@@ -236,6 +236,22 @@ class Memory:
             index_bytes=path.stat().st_size if path.exists() else 0,
             sqlite=self._database.driver.sqlite_version,
         )
+
+    def check(self) -> list[str]:
+        """What is wrong with the configured components, a sentence each; nothing where all of them can be used."""
+        choices = [("chunker", self.config.index.chunker, "index.chunker")]
+        choices.append(("strategy", self.config.search.strategy, "search.strategy"))
+        choices += [
+            ("postprocessor", choice, f"search.postprocessors[{position}]")
+            for position, choice in enumerate(self._chosen_postprocessors())
+        ]
+        wrong = []
+        for kind, choice, where in choices:
+            try:
+                build_component(self.plugins, kind, choice, where)
+            except KipuError as error:
+                wrong.append(str(error))
+        return wrong
 
     # --- components of one's own -----------------------------------------------------------------------------------
 

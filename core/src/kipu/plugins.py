@@ -27,6 +27,9 @@ if TYPE_CHECKING:
 
 __all__ = ["KINDS", "PerCallOption", "PluginInfo", "Plugins", "did_you_mean", "disabled_by_environment"]
 
+OPTIONS_OF_SEARCH = ("max_results", "strategy", "source", "since", "until", "sync", "on_progress")
+_FLAGS_OF_SEARCH = ("query", "full", "no_sync", "workspace", "json", "quiet", "verbose", "help")
+
 _logger = logging.getLogger("kipu")
 
 KINDS = ("chunker", "strategy", "postprocessor")
@@ -175,6 +178,9 @@ class Plugins:
             for kind in (kind for kind in KINDS if _HOOKS[kind] == hook.name):
                 for hookimpl in own:
                     hookimpl.function(self._register(kind, info))
+        if not self._manager.get_hookcallers(module):
+            info.reason = "has no hook: is @hookimpl missing?"
+            self._report(f"The plugin {_label(info)} {info.reason}")
         if unknown:
             info.reason = (
                 f"uses {', '.join(sorted(unknown))}, which kipu-core {__version__} does not have: "
@@ -189,10 +195,23 @@ class Plugins:
             if not callable(getattr(factory, _METHODS[kind], None)):
                 raise TypeError(f'{kind} "{name}" has no method {_METHODS[kind]}(): see kipu.types')
             registration = Registration(kind, name, factory, info)
+            self._check_per_call_options(registration)
             self._registrations.setdefault((kind, name), []).append(registration)
             info.registers.append(f"{kind} {name}")
 
         return register
+
+    def _check_per_call_options(self, registration: Registration) -> None:
+        known = self.per_call_options()
+        for field in options_of(registration.factory):
+            name = field.metadata.get("per_call")
+            if name in OPTIONS_OF_SEARCH or name in _FLAGS_OF_SEARCH:
+                raise TypeError(f'{registration.kind} "{registration.name}" wants the option "{name}", which is taken')
+            if name in known:
+                self._report(
+                    f'Both {known[name].registration.plugin} and {registration.plugin} have an option "{name}" for a '
+                    f"search; it is that of {known[name].registration.plugin}."
+                )
 
     # --- looking up ------------------------------------------------------------------------------------------------
 
@@ -224,10 +243,10 @@ class Plugins:
                 f'No plugin with a {kind} is installed, so there is no "{name}". The standard ones come with: '
                 "pip install kipu"
             )
-        raise PluginNotFoundError(
-            f'No {kind} "{name}".{did_you_mean(name, self.names(kind))} Installed: {", ".join(self.names(kind))}. '
-            f"If it is a plugin: pip install kipu-{kind}-{name}"
-        )
+        near = did_you_mean(name, self.names(kind))
+        # Where a name is near, the other is a slip of the pen, and nobody should install a package of that name.
+        elsewhere = "" if near else f" If it is a plugin: pip install kipu-{kind}-{name}"
+        raise PluginNotFoundError(f'No {kind} "{name}".{near} Installed: {", ".join(self.names(kind))}.{elsewhere}')
 
     def per_call_options(self) -> dict[str, PerCallOption]:
         """The options that can be given with one search, by name. Of two with one name, the first plugin's counts."""
@@ -246,11 +265,17 @@ class Plugins:
         """
         options = self.per_call_options()
         if name not in options:
+            near = did_you_mean(name, [*options, *OPTIONS_OF_SEARCH])
             have = f" Installed plugins offer: {', '.join(sorted(options))}." if options else ""
             raise PluginNotFoundError(
-                f'No installed plugin has an option "{name}" for a search.{did_you_mean(name, options)}{have}'
+                f'No installed plugin has an option "{name}" for a search.{near}{have}{self.not_in_use()}'
             )
         return options[name]
+
+    def not_in_use(self) -> str:
+        """A sentence about the plugins that are left out, for somebody who misses what they would bring."""
+        left_out = [f"{_label(info)} ({info.reason})" for info in self.infos if info.state != "active"]
+        return f" Not in use: {'; '.join(left_out)}." if left_out else ""
 
     def _each(self) -> Iterator[Registration]:
         for entries in self._registrations.values():

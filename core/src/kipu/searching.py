@@ -10,13 +10,13 @@ from .errors import KipuError, PluginFailedError, QueryError
 from .index import IndexReader, indexed_strategies, outdated, sources
 from .plugins import did_you_mean
 from .snippets import snippet
-from .types import Query, SearchResult
+from .types import Hit, Query, SearchResult
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from .database import Database
-    from .types import Hit, PostProcessor, Strategy
+    from .types import PostProcessor, Strategy
 
 __all__ = ["make_query", "search", "source_note"]
 
@@ -74,22 +74,33 @@ async def search(
     async with database.reader() as connection:
         if await outdated(connection, indexed_strategies({name: strategy})):
             return []
-        hits: list[Hit] = await _guarded(strategy, strategy.search(query, IndexReader(connection)))
+        hits = (await _guarded(strategy, strategy.search(query, IndexReader(connection))))[: query.limit]
     for postprocessor in postprocessors:
         hits = await _guarded(postprocessor, postprocessor.process(query, hits))
     return [_result(hit, query) for hit in hits[: query.max_results]]
 
 
 async def _guarded(component: Any, work: Any) -> list[Hit]:
+    """The hits that a plugin returns, or an error that names the plugin."""
     try:
-        return list(await work)
-    except Exception as error:
+        return _checked(await work)
+    except (Exception, SystemExit) as error:
         if isinstance(error, KipuError) or is_trouble_with_the_file(error):
             raise
         kind = type(component)
         raise PluginFailedError(
             f"{kind.__name__} ({kind.__module__}) failed in this search: {type(error).__name__}: {error}."
         ) from error
+
+
+def _checked(returned: Iterable[Any]) -> list[Hit]:
+    hits = list(returned)
+    for hit in hits:
+        if not isinstance(hit, Hit):
+            raise TypeError(f"what it returned has {hit!r} in it, which is no Hit")
+        if not 0 <= hit.score <= 1:
+            raise ValueError(f"it gave {hit.chunk.path} the score {hit.score}; scores are between 0 and 1")
+    return hits
 
 
 def _result(hit: Hit, query: Query) -> SearchResult:

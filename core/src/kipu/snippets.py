@@ -15,7 +15,7 @@ _WORDS = 64
 _CUT = "\u2026"
 
 
-def snippet(text: str, query: str, length: int = 300) -> str:
+def snippet(text: str, query: str, length: int = 480) -> str:
     """The part of ``text``, at most about ``length`` characters, in which most of the query's words are.
 
     What is left out before and after is marked with an ellipsis. Where no word is found, it is the beginning.

@@ -161,6 +161,10 @@ class Memory:
         """Tell the state of workspace and index: `kipu.Memory.status`."""
         return self._wait(self._memory.status())
 
+    def check(self) -> list[str]:
+        """Tell what is wrong with the configured components: `kipu.Memory.check`."""
+        return self._memory.check()
+
     def register_strategy(self, name: str, strategy: Strategy) -> None:
         """Make a strategy available: `kipu.Memory.register_strategy`."""
         self._memory.register_strategy(name, strategy)
@@ -168,3 +172,8 @@ class Memory:
     def register_postprocessor(self, name: str, postprocessor: PostProcessor) -> None:
         """Put a post-processor at the end of the pipeline: `kipu.Memory.register_postprocessor`."""
         self._memory.register_postprocessor(name, postprocessor)
+
+
+for _name in ("index", "add", "search", "files", "status", "check", "register_strategy", "register_postprocessor"):
+    # What each does is said once; whoever asks for help here shall read it too.
+    getattr(Memory, _name).__doc__ = getattr(memory.Memory, _name).__doc__

@@ -23,7 +23,16 @@ if TYPE_CHECKING:
 
     from ..types import SkippedFile
 
-__all__ = ["Output", "count", "find_workspace", "load_plugins", "open_memory", "run", "shared_options"]
+__all__ = [
+    "Output",
+    "count",
+    "find_workspace",
+    "folder_to_make",
+    "load_plugins",
+    "open_memory",
+    "run",
+    "shared_options",
+]
 
 Answer = TypeVar("Answer")
 
@@ -70,22 +79,21 @@ class Output:
             self.note(f"... and {len(files) - len(shown)} more; --verbose names all of them")
 
     def table(self, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-        """Print a table: with rich where a person looks, and with tabs where a program does."""
+        """Print a table: aligned where a person looks, and with tabs where a program does."""
         if not sys.stdout.isatty():
             for row in [columns, *rows]:
                 click.echo("\t".join(" ".join(cell.split()) for cell in row))
             return
-        from rich import box
-        from rich.console import Console
-        from rich.table import Table
-        from rich.text import Text
+        from rich.cells import cell_len  # knows that 日 is as wide as two letters
 
-        table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-        for column in columns:
-            table.add_column(column, overflow="fold")
-        for row in rows:
-            table.add_row(*(Text(cell) for cell in row))
-        Console().print(table)
+        widths = [max(cell_len(row[place]) for row in [columns, *rows]) for place in range(len(columns))]
+        numbers = [bool(rows) and all(row[place].isdigit() for row in rows) for place in range(len(columns))]
+        for row in [columns, *rows]:
+            cells = []
+            for cell, width, number in zip(row, widths, numbers, strict=True):
+                padding = " " * (width - cell_len(cell))
+                cells.append(padding + cell if number else cell + padding)
+            click.echo(click.style("  ".join(cells).rstrip(), bold=row is columns))
 
     def progress(self, what: str) -> Progress:
         """A progress bar on a terminal, and nothing elsewhere."""
@@ -133,7 +141,7 @@ def shared_options(command: Callable[..., Any]) -> Callable[..., Any]:
     )
     @click.option("--json", "as_json", is_flag=True, help="Print one JSON document on stdout, and nothing else.")
     @click.option("-q", "--quiet", is_flag=True, help="Print only what was asked for, and errors.")
-    @click.option("-v", "--verbose", is_flag=True, help="Print more, and where an error came from.")
+    @click.option("-v", "--verbose", is_flag=True, help="Print long lists whole, and where an error came from.")
     @functools.wraps(command)
     def with_output(*, workspace: str | None, as_json: bool, quiet: bool, verbose: bool, **rest: Any) -> Any:
         output = Output(as_json, quiet, verbose)
@@ -163,6 +171,14 @@ def find_workspace(given: str | None) -> Path:
         if (folder / CONFIG_FILE).is_file() or (folder / HIDDEN_FOLDER).is_dir():
             return folder
     return here
+
+
+def folder_to_make(folder: Path | None, workspace: Path, default: Path) -> Path:
+    """Where a command makes something: in the folder that was named as such or with --workspace."""
+    named = click.get_current_context().get_parameter_source("workspace") is click.core.ParameterSource.COMMANDLINE
+    if folder is not None and named:
+        raise click.UsageError("The folder is named twice: give FOLDER or --workspace.")
+    return folder or (workspace if named else default)
 
 
 def load_plugins(workspace: Path | None = None) -> Plugins:

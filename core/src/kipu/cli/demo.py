@@ -11,7 +11,7 @@ import click
 
 from ..config import CONFIG_FILE
 from ..demo import SEARCHES
-from .common import Output, open_memory, run, shared_options
+from .common import Output, folder_to_make, load_plugins, open_memory, run, shared_options
 from .search import as_json, print_result
 
 __all__ = ["demo_command"]
@@ -20,13 +20,17 @@ _SHOWN = 2
 
 
 @click.command("demo")
-@click.argument("folder", default="kipu-demo", type=click.Path(file_okay=False, path_type=Path))
+@click.argument("folder", required=False, type=click.Path(file_okay=False, path_type=Path))
 @shared_options
-def demo_command(output: Output, workspace: Path, folder: Path) -> None:
+def demo_command(output: Output, workspace: Path, folder: Path | None) -> None:
     """Make the memory of a small project in FOLDER (kipu-demo), index it and run five searches.
 
     The notes are invented: six weeks of two coding agents and their team at a ferry-booking service.
     """
+    folder = folder_to_make(folder, workspace, Path("kipu-demo"))
+    plugins = load_plugins()
+    plugins.find("chunker", "markdown")  # before anything is made: without plugins there is nothing to show
+    plugins.find("strategy", "keyword")
     _copy_notes(folder)
 
     async def work() -> list[dict[str, object]]:

@@ -75,12 +75,6 @@ def _sqlite() -> Iterator[Finding]:
         yield Finding("ok", f"{name}, with FTS5: search by words")
     else:
         yield Finding("problem", f"{name}, without FTS5: no search by words", "pip install pysqlite3")
-    if not hasattr(driver.Connection, "enable_load_extension"):
-        yield Finding(
-            "hint",
-            "this Python's SQLite cannot load extensions; nothing that is installed needs one",
-            "If something does: pip install pysqlite3",
-        )
 
 
 def _plugins(workspace: Path) -> Iterator[Finding]:
@@ -97,24 +91,28 @@ def _plugins(workspace: Path) -> Iterator[Finding]:
     for kind, what in (("chunker", "nothing can be indexed"), ("strategy", "nothing can be searched")):
         if not plugins.names(kind):
             yield Finding("problem", f"no plugin with a {kind}: {what}", "pip install kipu")
+    told = [info.reason for info in plugins.infos if info.reason]
     for problem in plugins.problems:
-        yield Finding("hint", problem)
+        if not any(reason in problem for reason in told):
+            yield Finding("hint", problem)
 
 
 def _workspace(workspace: Path, output: Output) -> Iterator[Finding]:
-    async def work() -> Status:
+    async def work() -> tuple[Status, list[str]]:
         async with open_memory(workspace, attrs.evolve(output, quiet=True)) as memory:
-            return await memory.status()
+            return await memory.status(), memory.check()
 
     database = Database(workspace.absolute() / HIDDEN_FOLDER / INDEX_FILE)
     if database.exists and (damage := database.damage()):
         yield Finding("problem", f"the index is damaged: {damage}", "The next search makes it anew, or: kipu index")
         return
     try:
-        status = run(work())
+        status, wrong = run(work())
     except KipuError as error:
         yield Finding("problem", f"the workspace {workspace} cannot be used", str(error))
         return
+    for sentence in wrong:
+        yield Finding("problem", sentence)
     yield Finding("ok", f"workspace {status.workspace}: {count(status.files, 'file')}, {count(status.chunks, 'chunk')}")
     yield from _index(status)
 

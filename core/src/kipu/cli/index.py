@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import attrs
 import click
 
-from ..errors import KipuError
+from ..errors import MemoryFileError, OutsideWorkspaceError
 from ..files import MEMORY_FOLDER
 from .common import Output, count, open_memory, run, shared_options
 
@@ -65,14 +65,16 @@ def add_command(output: Output, workspace: Path, files: tuple[str, ...], *, forc
     import os
 
     total, failed = [], []
+    codes: set[int] = set()
 
     async def work() -> None:
         async with open_memory(workspace, output) as memory:
             for file in files:
                 try:
                     total.append(await memory.add(os.path.abspath(file), force=force))
-                except KipuError as error:
+                except (MemoryFileError, OutsideWorkspaceError) as error:
                     failed.append({"path": file, "reason": str(error)})
+                    codes.add(error.exit_code)
                     click.echo(f"Error: {error}", err=True)
 
     run(work())
@@ -81,7 +83,7 @@ def add_command(output: Output, workspace: Path, files: tuple[str, ...], *, forc
         output.data(counts | {"chunks": total[-1].chunks if total else 0, "failed": failed})
     elif not output.quiet and total:
         output.line(_counted(counts | {"chunks": total[-1].chunks}))
-    return NOTHING_INDEXED if failed else 0
+    return codes.pop() if len(codes) == 1 else NOTHING_INDEXED if codes else 0
 
 
 def _found_nothing(memory: Memory, report: IndexReport) -> bool:

@@ -9,7 +9,7 @@ import click
 from ..config import CONFIG_FILE
 from ..database import make_hidden_folder
 from ..files import HIDDEN_FOLDER, MEMORY_FOLDER
-from .common import Output, shared_options
+from .common import Output, folder_to_make, shared_options
 
 __all__ = ["init_command"]
 
@@ -42,9 +42,7 @@ def init_command(output: Output, workspace: Path, folder: Path | None) -> None:
 
     What is there already is left as it is.
     """
-    context = click.get_current_context()
-    named = context.get_parameter_source("workspace") is click.core.ParameterSource.COMMANDLINE
-    root = folder or (workspace if named else Path.cwd())
+    root = folder_to_make(folder, workspace, Path.cwd())
     made = []
     memory = root / MEMORY_FOLDER
     try:
@@ -62,6 +60,8 @@ def init_command(output: Output, workspace: Path, folder: Path | None) -> None:
         output.data({"workspace": str(root.resolve()), "made": made})
         return
     output.line(f"{root.resolve()}: {'made ' + ', '.join(made) if made else 'is a workspace already'}")
+    if not made:
+        return
     output.note(
         f"Write Markdown files in {MEMORY_FOLDER}/. One that is named by a date, such as 2026-11-29.md, is what "
         "happened that day;\nany other is what holds until somebody changes it. A folder, such as "

@@ -25,7 +25,10 @@ def files_command(output: Output, workspace: Path, *, source: str | None) -> Non
 
     async def work() -> list[FileInfo]:
         async with open_memory(workspace, output) as memory:
-            return await memory.files(source=source)
+            found = await memory.files(source=source)
+            if not found:
+                output.notes((await memory.status()).notes)
+            return found
 
     files = run(work())
     if output.json:
@@ -81,7 +84,8 @@ def status_command(output: Output, workspace: Path) -> None:
     output.line(f"chunker         {status.chunker}")
     output.line(f"strategy        {status.strategy}")
     output.line(f"post-processors {', '.join(status.postprocessors) or 'none'}")
-    output.line(f"index           {status.index_path} ({status.index_bytes / 1e6:.1f} MB)")
+    size = f"{status.index_bytes / 1e6:.1f} MB" if status.index_bytes else "not made yet"
+    output.line(f"index           {status.index_path} ({size})")
     if output.verbose:
         for path in status.pending:
             output.line(f"pending: {path}")

@@ -72,19 +72,29 @@ def print_result(output: Output, rank: int, result: SearchResult, *, full: bool 
 def _flag(option: PerCallOption) -> click.Option:
     """The command-line flag of a plugin's per-call option."""
     field = option.field
-    kinds: dict[Any, Any] = {"float": float, "int": int, "str": str, "bool": bool, float: float, int: int, bool: bool}
-    about = field.metadata.get("help", "")
-    return click.Option(
-        [f"--{option.name.replace('_', '-')}", option.name],
-        type=kinds.get(field.type, str),
-        default=None,
-        help=f"{about} [{option.registration.kind} {option.registration.name}]".strip(),
-    )
+    flag = option.name.replace("_", "-")
+    about = f"{field.metadata.get('help', '')} [{option.registration.kind} {option.registration.name}]".strip()
+    if field.type in (bool, "bool"):
+        return click.Option([f"--{flag}/--no-{flag}", option.name], default=None, help=about)
+    kinds: dict[Any, Any] = {"float": float, "int": int, float: float, int: int}
+    return click.Option([f"--{flag}", option.name], type=kinds.get(field.type, str), default=None, help=about)
+
+
+class _Search(click.Command):
+    """The command, which knows that an option may be missing because its plugin is."""
+
+    not_in_use = ""
+
+    def parse_args(self, context: click.Context, arguments: list[str]) -> list[str]:
+        try:
+            return super().parse_args(context, arguments)
+        except click.NoSuchOption as error:
+            raise click.UsageError(f"{error.format_message()}{self.not_in_use}", context) from None
 
 
 def _make_command() -> click.Command:
     """The command, with a flag for each per-call option of an installed plugin."""
-    command = click.command("search")(shared_options(_search))
+    command = click.command("search", cls=_Search)(shared_options(_search))
     own = [
         click.Argument(["query"], nargs=-1, required=True),
         click.Option(["-n", "--max-results"], type=int, help="How many results at most. [default: 6]"),
@@ -97,7 +107,9 @@ def _make_command() -> click.Command:
     ]
     command.params[:0] = own
     taken = {parameter.name for parameter in command.params}
-    options = load_plugins_in_advance().per_call_options()
+    plugins = load_plugins_in_advance()
+    command.not_in_use = plugins.not_in_use()
+    options = plugins.per_call_options()
     command.params += [_flag(option) for name, option in sorted(options.items()) if name not in taken]
     return command
 
