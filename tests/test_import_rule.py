@@ -31,7 +31,7 @@ ORDER = [
     ["types"],
     ["errors"],
     # Leaves: they import nothing of ours.
-    ["decoding", "demo", "driver", "entrypoints", "snippets"],
+    ["decoding", "demo", "driver", "entrypoints", "schema", "snippets"],
 ]
 RANKS = {name: rank for rank, names in enumerate(ORDER) for name in names}
 

@@ -157,7 +157,7 @@ COMPONENTS = 'must be a list of names such as "example", or of tables such as { 
         ("[search]\nmax_results = '3'", "search.max_results: must be a whole number, not '3'"),
         ("[search]\nmax_results = 3.0", "search.max_results: must be a whole number, not 3.0"),
         ("[search]\nmax_results = true", "search.max_results: must be a whole number, not True"),
-        ("[search]\nmax_results = 0", "search: max_results must be a whole number of at least 1, not 0"),
+        ("[search]\nmax_results = 0", "search: max_results must be a whole number from 1 to 10,000, not 0"),
         ("[files]\npaths = 'docs'", "files.paths: must be a list in brackets, not 'docs'"),
         ("[files]\nexclude = ['a', 1]", "files.exclude.1: must be a text in quotes, not 1"),
         ("[plugins]\ndisable = 'kipu-old'", "plugins.disable: must be a list in brackets, not 'kipu-old'"),
@@ -205,7 +205,7 @@ def test_a_file_in_another_encoding_is_an_error(workspace: Path) -> None:
 
 def test_a_folder_in_the_place_of_the_file_is_an_error(workspace: Path) -> None:
     (workspace / "kipu.toml").mkdir()
-    with pytest.raises(ConfigurationError, match=r"kipu\.toml cannot be read: "):
+    with pytest.raises(ConfigurationError, match=r"kipu\.toml must be a file of at most 1,000,000 bytes\."):
         load_config(workspace)
 
 

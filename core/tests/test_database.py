@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import sqlite3
 import sys
@@ -16,6 +17,7 @@ from kipu import Memory
 from kipu.database import Database
 from kipu.driver import choose_driver, sqlite_errors
 from kipu.errors import IndexBusyError, IndexUnavailableError
+from kipu.schema import APPLICATION_ID
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
@@ -210,7 +212,7 @@ async def test_a_damaged_index_is_set_aside_and_made_anew(path: Path, database: 
     assert await paths(database) == ["a.md"]
     assert path.with_name("index.damaged.sqlite").read_bytes() == data
     (note,) = database.notes
-    assert note.startswith("The index was damaged (")
+    assert note.startswith("The index could not be used (")
     assert note.endswith("). It was set aside as index.damaged.sqlite and made anew.")
 
 
@@ -227,11 +229,70 @@ async def test_the_index_of_another_version_is_made_anew(path: Path, database: D
         old.execute("CREATE TABLE files (something)")
         old.execute("INSERT INTO files VALUES (1)")
         old.execute("PRAGMA user_version = 99")
+        old.execute(f"PRAGMA application_id = {APPLICATION_ID}")
     old.close()
     assert await paths(database) == []
     await insert(database, "a.md")
     assert await paths(database) == ["a.md"]
-    assert database.notes == ["The index was made by another version of Kipu and was made anew."]
+    assert database.notes == ["The index was made by another version of Kipu, or lacked a table. It was made anew."]
+
+
+@pytest.mark.parametrize("version", [0, 1, 70])
+async def test_the_database_of_another_program_is_moved_aside_whole(
+    path: Path, database: Database, version: int
+) -> None:
+    path.parent.mkdir()
+    with sqlite3.connect(path) as other:
+        other.execute("CREATE TABLE precious (something)")
+        other.execute(f"PRAGMA user_version = {version}")
+    other.close()
+    await insert(database, "a.md")
+    assert await paths(database) == ["a.md"]
+    aside = sqlite3.connect(path.with_suffix(".damaged.sqlite"))
+    assert aside.execute("SELECT name FROM sqlite_master").fetchall() == [("precious",)]
+    aside.close()
+
+
+@pytest.mark.parametrize("linked", ["index.sqlite", "."])
+async def test_a_link_in_the_place_of_the_index_is_not_followed(path: Path, database: Database, linked: str) -> None:
+    elsewhere = path.parent.parent / "elsewhere"
+    elsewhere.mkdir()
+    (elsewhere / "index.sqlite").write_bytes(b"precious")
+    if linked == ".":
+        path.parent.symlink_to(elsewhere)
+    else:
+        path.parent.mkdir()
+        os.symlink(elsewhere / "index.sqlite", path)
+    for use in (paths(database), insert(database, "a.md")):
+        with pytest.raises(IndexUnavailableError, match="is a symbolic link"):
+            await use
+    assert os.listdir(elsewhere) == ["index.sqlite"]
+    assert (elsewhere / "index.sqlite").read_bytes() == b"precious"
+
+
+@pytest.mark.parametrize("table", ["files", "chunks", "strategies"])
+async def test_an_index_that_lacks_a_table_is_made_anew(
+    path: Path, workspace: Path, write: Write, config: Config, table: str
+) -> None:
+    write("memory/a.md", "valkey")
+    async with Memory(config()) as memory:
+        await memory.index()
+    with contextlib.closing(choose_driver().connect(workspace / ".kipu/index.sqlite")) as connection:
+        connection.execute(f"DROP TABLE {table}")
+    async with Memory(config()) as memory:
+        assert len(await memory.search("valkey")) == 1
+
+
+async def test_a_strategy_whose_tables_are_gone_makes_them_anew(workspace: Path, write: Write, config: Config) -> None:
+    write("memory/a.md", "valkey")
+    async with Memory(config()) as memory:
+        await memory.index()
+    with contextlib.closing(choose_driver().connect(workspace / ".kipu/index.sqlite")) as connection:
+        connection.execute("DROP TABLE words")
+    async with Memory(config()) as memory:
+        assert len(await memory.search("valkey")) == 1
+        write("memory/b.md", "valkey too")
+        assert len(await memory.search("valkey")) == 2
 
 
 async def test_an_index_that_is_removed_while_it_is_open_is_made_anew(path: Path, database: Database) -> None:
@@ -295,7 +356,7 @@ async def test_a_search_mends_a_damaged_index(workspace: Path, write: Write, con
         results = await memory.search("valkey")
     assert [result.path for result in results] == ["memory/a.md"]
     assert len(results.notes) == 1
-    assert results.notes[0].startswith("The index was damaged (")
+    assert results.notes[0].startswith("The index could not be used (")
 
 
 # --- the driver ----------------------------------------------------------------------------------------------------

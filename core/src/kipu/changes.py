@@ -252,7 +252,7 @@ def _blamed(name: str) -> Iterator[None]:
     """Say which strategy it was that failed. What SQLite says of the whole database is not its fault."""
     try:
         yield
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         if isinstance(error, KipuError) or is_trouble_with_the_file(error):
             raise
         raise PluginFailedError(

@@ -6,6 +6,8 @@ cannot be, is an error that says where it stands.
 
 from __future__ import annotations
 
+import os
+import stat
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -22,6 +24,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "CONFIG_FILE",
+    "MOST_RESULTS",
     "STANDARD_POSTPROCESSORS",
     "FilesConfig",
     "IndexConfig",
@@ -35,7 +38,10 @@ __all__ = [
 
 CONFIG_FILE = "kipu.toml"
 
+MOST_RESULTS = 10_000
 STANDARD_POSTPROCESSORS = ("threshold",)
+
+_LARGEST_FILE = 1_000_000
 
 Validator = Callable[[Any, "attrs.Attribute[Any]", Any], None]
 
@@ -52,6 +58,11 @@ def _must(be: str, holds: Callable[[Any], bool]) -> Validator:
 
 def _is_strings(value: Any) -> bool:
     return isinstance(value, (list, tuple)) and all(isinstance(part, str) for part in value)
+
+
+def _is_simple(patterns: Sequence[str]) -> bool:
+    """Whether no pattern can take for ever: of ``*a*a*a*a*a*b``, each star doubles what has to be tried."""
+    return all(part.count("*") <= 4 for pattern in patterns for part in pattern.split("/"))
 
 
 def _is_component(value: Any) -> bool:
@@ -83,8 +94,13 @@ class FilesConfig:
     )
     exclude: Sequence[str] = attrs.field(
         factory=list,
-        validator=_strings,
+        validator=[_strings, _must("without more than four stars between two slashes", _is_simple)],
         metadata={"help": "What to leave out, in the syntax of .gitignore, relative to the workspace."},
+    )
+    max_bytes: int = attrs.field(
+        default=20_000_000,
+        validator=_must("a whole number of at least 1", lambda value: type(value) is int and value >= 1),
+        metadata={"help": "Larger files are skipped, in bytes: one of them would hold up every search."},
     )
 
 
@@ -118,7 +134,10 @@ class SearchConfig:
     )
     max_results: int = attrs.field(
         default=6,
-        validator=_must("a whole number of at least 1", lambda value: type(value) is int and value >= 1),
+        validator=_must(
+            f"a whole number from 1 to {MOST_RESULTS:,}",
+            lambda value: type(value) is int and 1 <= value <= MOST_RESULTS,
+        ),
         metadata={"help": "How many results a search returns at most."},
     )
     sync: bool = attrs.field(
@@ -167,6 +186,9 @@ def load_config(workspace: Path) -> MemoryConfig:
     """
     path = workspace / CONFIG_FILE
     try:
+        status = os.stat(path)
+        if not stat.S_ISREG(status.st_mode) or status.st_size > _LARGEST_FILE:
+            raise ConfigurationError(f"{path} must be a file of at most {_LARGEST_FILE:,} bytes.")
         text = path.read_text("utf-8-sig")
     except (FileNotFoundError, NotADirectoryError):
         return MemoryConfig(workspace)
@@ -178,7 +200,7 @@ def load_config(workspace: Path) -> MemoryConfig:
 
     try:
         tables = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
+    except (ValueError, RecursionError) as error:  # what is no TOML, and a number of 5,000 digits
         raise ConfigurationError(f"{path} is not valid TOML: {error}.") from None
     if "workspace" in tables:
         raise ConfigurationError(f'{path}: no option "workspace". The workspace is the folder of this file.')

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import errno
 import os
 import sqlite3
 from typing import TYPE_CHECKING, Any
@@ -15,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import aiosqlite
 import attrs
 
+from . import schema
 from .driver import choose_driver, is_damage, is_unreadable, uri_path
 from .errors import IndexBusyError, IndexUnavailableError
 
@@ -36,42 +38,6 @@ BUSY_SECONDS = 10.0
 # How many rows aiosqlite fetches at a time from its thread.
 _ROWS_AT_A_TIME = 1024
 _READERS = 4
-
-_SCHEMA_VERSION = 1
-_SCHEMA = """
-CREATE TABLE files (
-    id INTEGER PRIMARY KEY AUTOINCREMENT,
-    path TEXT NOT NULL UNIQUE,
-    source TEXT NOT NULL,
-    date TEXT,
-    size INTEGER NOT NULL,
-    mtime_ns INTEGER NOT NULL,
-    ctime_ns INTEGER NOT NULL,
-    hash TEXT NOT NULL,
-    chunker TEXT NOT NULL,
-    added INTEGER NOT NULL DEFAULT 0,
-    problem TEXT
-);
-CREATE TABLE chunks (
-    id INTEGER PRIMARY KEY AUTOINCREMENT,
-    file_id INTEGER NOT NULL REFERENCES files(id),
-    position INTEGER NOT NULL,
-    chunk TEXT NOT NULL,
-    hash TEXT NOT NULL,
-    start_line INTEGER NOT NULL,
-    end_line INTEGER NOT NULL,
-    heading TEXT NOT NULL,
-    heading_level INTEGER NOT NULL,
-    text TEXT NOT NULL,
-    context TEXT NOT NULL
-);
-CREATE INDEX chunks_by_file ON chunks(file_id, position);
-CREATE INDEX chunks_by_name ON chunks(chunk);
-CREATE TABLE strategies (
-    name TEXT PRIMARY KEY,
-    schema_version TEXT NOT NULL
-);
-"""
 
 
 @attrs.frozen
@@ -101,11 +67,13 @@ class Database:
         self._idle: list[_Open] = []
         self._reading = asyncio.Semaphore(_READERS)
         self._times_closed = 0
+        self._process = os.getpid()
+        self._inherited: list[_Open] = []
 
     @property
     def exists(self) -> bool:
         """Whether there is an index on disk."""
-        return self.path.exists()
+        return os.path.exists(self.path)
 
     @contextlib.asynccontextmanager
     async def transaction(self, wait: float = BUSY_SECONDS) -> AsyncIterator[aiosqlite.Connection]:
@@ -164,7 +132,23 @@ class Database:
             return None
         return status.st_dev, status.st_ino
 
+    def _leave_to_parent(self) -> None:
+        """After a fork, leave the connections to the process that opened them: here their threads are not running."""
+        if self._process != os.getpid():
+            self._inherited += [*self._idle, *([self._writer] if self._writer else [])]
+            self._idle, self._writer, self._process = [], None, os.getpid()
+
+    def _refuse_links(self) -> None:
+        """Raise unless the index is where it seems to be: a link, from a clone perhaps, may lead to anybody's file."""
+        for path in (self.path.parent, self.path):
+            if os.path.islink(path):
+                raise IndexUnavailableError(
+                    f"{path} is a symbolic link. Kipu keeps its index in the workspace itself: remove the link."
+                )
+
     async def _open_writer(self, wait: float) -> aiosqlite.Connection:
+        self._leave_to_parent()
+        self._refuse_links()
         if self._writer is not None and self._writer.file != self._file():
             outdated, self._writer = self._writer, None
             await _uninterrupted(outdated.connection.close())
@@ -178,6 +162,8 @@ class Database:
         return self._writer.connection
 
     async def _take_reader(self) -> _Open:
+        self._leave_to_parent()
+        self._refuse_links()
         while self._idle:
             opened = self._idle.pop()
             if opened.file == self._file():
@@ -188,13 +174,13 @@ class Database:
             try:
                 connection = await self._connect(self._uri(), "PRAGMA query_only = 1", check=True)
                 return _Open(connection, file, times_closed)
-            except _OtherVersionError:
+            except schema.OtherSchemaError:
                 pass
             except self.driver.OperationalError:
                 if self._file() == file:
                     raise
                 return await self._take_reader()  # another task or process moved it away just now
-        return _Open(await self._connect(":memory:", _SCHEMA), None, times_closed)
+        return _Open(await self._connect(":memory:", schema.TABLES), None, times_closed)
 
     async def _give_back(self, opened: _Open) -> None:
         if opened.file is None or opened.times_closed != self._times_closed:
@@ -211,7 +197,7 @@ class Database:
             connection = self.driver.connect(uri, timeout=wait, isolation_level=None, uri=True, check_same_thread=False)
             try:
                 if check:
-                    _check_version(connection)
+                    schema.check_current(connection)
                 connection.executescript(script)
             except BaseException:
                 connection.close()
@@ -238,8 +224,8 @@ class Database:
         seen = self._file()
         try:
             self._make_tables(wait)
-        except self.driver.DatabaseError as error:
-            if not is_damage(error):
+        except (self.driver.DatabaseError, schema.ForeignDatabaseError) as error:
+            if not is_damage(error) and not isinstance(error, schema.ForeignDatabaseError):
                 raise
             self._set_aside(wait, str(error), seen)
             self._make_tables(wait)
@@ -247,18 +233,17 @@ class Database:
     def _make_tables(self, wait: float) -> None:
         connection = self.driver.connect(self.path, timeout=wait, isolation_level=None)
         try:
-            if connection.execute("PRAGMA user_version").fetchone()[0] == _SCHEMA_VERSION:
+            if schema.is_current(connection):
                 return
+            schema.check_ownership(connection)
             connection.execute("PRAGMA journal_mode = WAL")
             connection.execute("BEGIN IMMEDIATE")
-            version = connection.execute("PRAGMA user_version").fetchone()[0]
-            if version != _SCHEMA_VERSION:
-                if version:
-                    self.notes.append("The index was made by another version of Kipu and was made anew.")
-                _drop_all(connection)
-                for statement in _SCHEMA.split(";"):
-                    connection.execute(statement)
-                connection.execute(f"PRAGMA user_version = {_SCHEMA_VERSION}")
+            if not schema.is_current(connection):
+                if not schema.is_empty(connection):
+                    self.notes.append(
+                        "The index was made by another version of Kipu, or lacked a table. It was made anew."
+                    )
+                schema.make(connection)
             connection.execute("COMMIT")
         finally:
             connection.close()
@@ -282,7 +267,7 @@ class Database:
                 f"The index {self.path} is damaged ({reason}) and cannot be moved away: {error.strerror or error}. "
                 "Close the programs that use it, then try again."
             ) from None
-        self.notes.append(f"The index was damaged ({reason}). It was set aside as {aside.name} and made anew.")
+        self.notes.append(f"The index could not be used ({reason}). It was set aside as {aside.name} and made anew.")
 
     def damage(self) -> str | None:
         """What is wrong with the file of the index, by a check of all its pages; None where nothing is."""
@@ -341,21 +326,17 @@ class Database:
 
 def make_hidden_folder(folder: Path) -> None:
     """Make ``.kipu/`` and let git ignore what is in it."""
+    if folder.is_symlink():
+        raise FileExistsError(errno.EEXIST, "it is a symbolic link", str(folder))
     folder.mkdir(exist_ok=True)
     ignore = folder / ".gitignore"
     if not ignore.exists():
-        whole = folder / f".gitignore.{os.getpid()}"  # so that nobody ever meets a half of it
-        whole.write_text("# Kipu's index: made from the memory files, and made anew when it is gone.\n*\n", "utf-8")
+        from tempfile import mkstemp
+
+        descriptor, whole = mkstemp(prefix=".gitignore.", dir=folder)  # so that nobody ever meets a half of it
+        with open(descriptor, "w", encoding="utf-8") as file:
+            file.write("# Kipu's index: made from the memory files, and made anew when it is gone.\n*\n")
         os.replace(whole, ignore)
-
-
-class _OtherVersionError(Exception):
-    """The index was made by another version of Kipu: to this one, it is as if there was none."""
-
-
-def _check_version(connection: Any) -> None:
-    if connection.execute("PRAGMA user_version").fetchone()[0] != _SCHEMA_VERSION:
-        raise _OtherVersionError
 
 
 async def _uninterrupted(work: Awaitable[Any]) -> None:
@@ -370,14 +351,3 @@ async def _uninterrupted(work: Awaitable[Any]) -> None:
     if cancelled is not None:
         raise cancelled
     await task
-
-
-def _drop_all(connection: Any) -> None:
-    """Drop every table, virtual ones first: they drop those that belong to them."""
-    tables = connection.execute("SELECT name, sql FROM sqlite_master WHERE type = 'table'").fetchall()
-    for name, _ in sorted(tables, key=lambda table: not (table[1] or "").upper().startswith("CREATE VIRTUAL")):
-        if (
-            not name.startswith("sqlite_")
-            and connection.execute("SELECT 1 FROM sqlite_master WHERE name = ?", (name,)).fetchone()
-        ):
-            connection.execute(f'DROP TABLE "{name}"')

@@ -46,12 +46,16 @@ def _guess(data: bytes) -> str:
             return data.decode("cp1252")
     from charset_normalizer import from_bytes
 
-    best = from_bytes(data, cp_exclusion=_ONLY_BY_MARK).best()
+    best = from_bytes(data[:_SAMPLE], cp_exclusion=_ONLY_BY_MARK).best()
     if best is None:
         raise NotTextError("is not text in any encoding that could be told; save it as UTF-8")
-    return str(best)
+    try:
+        return data.decode(best.encoding)
+    except UnicodeDecodeError:
+        raise NotTextError(f"begins as {best.encoding} and goes on otherwise; save it as UTF-8") from None
 
 
+_SAMPLE = 256_000
 _WESTERN_MARKS = "\u201c\u201d\u2018\u2019\u2013\u2014\u2026\u2022\u20ac\u00a3\u00a7\u00a9\u00b0\u00ab\u00bb\u00a0"
 _ONLY_BY_MARK = ["utf_16", "utf_16_le", "utf_16_be", "utf_32", "utf_32_le", "utf_32_be", "utf_7"]
 

@@ -10,7 +10,15 @@ if TYPE_CHECKING:
     from pathlib import Path
     from types import ModuleType
 
-__all__ = ["choose_driver", "is_damage", "is_trouble_with_the_file", "is_unreadable", "sqlite_errors", "uri_path"]
+__all__ = [
+    "choose_driver",
+    "is_damage",
+    "is_trouble_with_the_file",
+    "is_unreadable",
+    "is_want_of_a_table",
+    "sqlite_errors",
+    "uri_path",
+]
 
 
 def choose_driver() -> ModuleType:
@@ -42,6 +50,13 @@ def is_damage(error: BaseException) -> bool:
 def is_unreadable(error: BaseException) -> bool:
     """Whether a text in the index is none: damage that no check of the pages finds."""
     return "Could not decode to UTF-8" in str(error)
+
+
+def is_want_of_a_table(error: BaseException | None) -> bool:
+    """Whether SQLite misses a table or a column."""
+    return isinstance(error, sqlite_errors()) and any(
+        sign in str(error) for sign in ("no such table", "no such column")
+    )
 
 
 def is_trouble_with_the_file(error: BaseException) -> bool:

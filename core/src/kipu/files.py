@@ -10,6 +10,7 @@ import os
 import re
 import stat
 import sys
+from collections import deque
 from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -20,7 +21,7 @@ from .errors import ConfigurationError, MemoryFileError, OutsideWorkspaceError, 
 from .types import SkippedFile
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
 __all__ = [
     "HIDDEN_FOLDER",
@@ -61,19 +62,28 @@ class Scan:
     missing: list[str] = attrs.field(factory=list)
     dangling: list[str] = attrs.field(factory=list)
 
-    def reached(self, real: str) -> FoundFile | None:
-        """The file among those found that a real path leads to: by this path, or by another hard link to it."""
-        for file in self.files.values():
-            if file.real == real:
-                return file
-        if os.path.exists(real) and os.stat(real).st_nlink > 1:
-            return next((file for file in self.files.values() if os.path.samefile(file.real, real)), None)
+    def other_name_of(self, real: str) -> FoundFile | None:
+        """The file among those found that is the same by another hard link, if there is one."""
+        try:
+            if os.stat(real).st_nlink > 1:
+                return next((file for file in self.files.values() if os.path.samefile(file.real, real)), None)
+        except OSError:
+            return None  # removed while we looked
         return None
 
     def covers(self, path: str) -> bool:
         """Whether the scan could have seen ``path``: not where its folder was missing or could not be read."""
-        unseen = (*self.missing, *self.dangling)
-        return not any(path == folder or path.startswith(folder.rstrip("/") + "/") for folder in unseen)
+        if not self.missing and not self.dangling:
+            return True
+        return {*self.missing, *self.dangling}.isdisjoint(folders_above(path))
+
+
+def folders_above(path: str) -> Iterator[str]:
+    """The path itself, and every folder above it."""
+    yield path
+    while "/" in path:
+        path = path.rpartition("/")[0]
+        yield path or "/"
 
 
 def is_memory_file_name(name: str) -> bool:
@@ -109,13 +119,17 @@ class Workspace:
     :param root: the directory.
     :param paths: further files and folders, relative to ``root`` or absolute.
     :param exclude: patterns in the syntax of ``.gitignore``, relative to ``root``.
+    :param max_bytes: the size of the largest file that is taken in.
     :raises WorkspaceNotFoundError: ``root`` is not there, or is not a directory.
     """
 
-    def __init__(self, root: Path, paths: Sequence[str] = (), exclude: Sequence[str] = ()) -> None:
+    def __init__(
+        self, root: Path, paths: Sequence[str] = (), exclude: Sequence[str] = (), max_bytes: int = 20_000_000
+    ) -> None:
+        self.max_bytes = max_bytes
         self.root = Path(os.path.abspath(root))
-        if not self.root.is_dir():
-            what = "is not a folder" if self.root.exists() else "does not exist"
+        if not os.path.isdir(self.root):
+            what = "is not a folder" if os.path.lexists(self.root) else "does not exist"
             raise WorkspaceNotFoundError(f"The workspace {root} {what}.{_near(self.root)}")
         self._real_root = os.path.realpath(self.root)
         # A link that the configuration names is meant to be followed; one that is found on the way is not.
@@ -126,7 +140,7 @@ class Workspace:
 
             try:
                 self._spec = pathspec.GitIgnoreSpec.from_lines(exclude)
-            except ValueError as error:
+            except (ValueError, re.error) as error:
                 raise ConfigurationError(f"files.exclude has a pattern that cannot be: {error}.") from None
 
     def _real(self, path: str) -> str:
@@ -172,6 +186,14 @@ class Workspace:
             )
         return real
 
+    def is_named_directly(self, name: str, real: str) -> bool:
+        """Whether a scan finds a file by this very name, whatever links there are besides."""
+        try:
+            single = os.stat(real).st_nlink == 1
+        except OSError:
+            return True
+        return single and any(_inside(real, root) and not os.path.islink(root) for root in self.roots)
+
     def excluded(self, name: str) -> bool:
         """Whether the configuration leaves out the file (or, with a slash at its end, the folder) of that name."""
         return self._spec is not None and self._spec.match_file(name)
@@ -204,7 +226,14 @@ class Workspace:
                 walk.named(self.name_of(root), root, scan)
             walk.finish_folders(scan)
         while walk.links:
-            walk.link(*walk.links.pop(0), scan)
+            name, path = walk.links.popleft()
+            try:
+                walk.link(name, path, scan)
+            except FileNotFoundError:
+                continue  # removed while we looked
+            except OSError as error:
+                scan.missing.append(name)
+                scan.skipped.append(SkippedFile(printable(name), f"cannot be read: {error.strerror or error}"))
             walk.finish_folders(scan)
         return scan
 
@@ -224,7 +253,7 @@ class _Walk:
     def __init__(self, workspace: Workspace) -> None:
         self.workspace = workspace
         self.folders: list[tuple[str, str]] = []
-        self.links: list[tuple[str, str]] = []
+        self.links: deque[tuple[str, str]] = deque()
         self._folders: set[str] = set()
         self._files: set[str] = set()
         self._hard_links: set[tuple[int, int]] = set()
@@ -321,6 +350,10 @@ class _Walk:
             reason = "has a name that is not valid UTF-8; rename it"
             scan.skipped.append(SkippedFile(printable(name), reason))
             return
+        if status.st_size > self.workspace.max_bytes:
+            reason = f"is larger than files.max_bytes allows: {status.st_size:,} bytes"
+            scan.skipped.append(SkippedFile(name, reason))
+            return
         scan.files[name] = _found(name, real, status)
 
 
@@ -330,7 +363,9 @@ def printable(name: str) -> str:
 
 
 def _found(name: str, real: str, status: os.stat_result) -> FoundFile:
-    return FoundFile(name, real, status.st_size, status.st_mtime_ns, status.st_ctime_ns)
+    # A time stamp may be of any size (the year 1600, or 30000); SQLite's numbers have 64 bits.
+    stamps = (max(-(2**63), min(time, 2**63 - 1)) for time in (status.st_mtime_ns, status.st_ctime_ns))
+    return FoundFile(name, real, status.st_size, *stamps)
 
 
 def _inside(path: str, folder: str) -> bool:

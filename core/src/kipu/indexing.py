@@ -18,17 +18,17 @@ from .changes import Batch, PreparedFile, apply, backfill
 from .database import BUSY_SECONDS
 from .decoding import NotTextError, decode
 from .errors import KipuError, MemoryFileError, PluginFailedError
-from .files import Scan, is_memory_file_name
+from .files import Scan, folders_above, is_memory_file_name
 from .index import KnownFile, count_chunks, known_files, outdated
 from .plugins import options_of
-from .types import Document, IndexReport, SkippedFile
+from .types import Chunk, Document, IndexReport, SkippedFile
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from .database import Database
     from .files import FoundFile, Workspace
-    from .types import Chunk, Chunker, IndexedStrategy
+    from .types import Chunker, IndexedStrategy
 
 __all__ = ["Indexer", "Pending"]
 
@@ -121,10 +121,11 @@ class Indexer:
 
     def _look_at_added(self, scan: Scan, known: Mapping[str, KnownFile]) -> None:
         """Files that were added by name belong to the memory although no folder of it leads to them."""
+        reached = {file.real for file in scan.files.values()}
         for path, file in known.items():
             if file.added and path not in scan.files:
                 found = self.workspace.look(path)
-                if found is not None and scan.reached(found.real) is None:
+                if found is not None and found.real not in reached and scan.other_name_of(found.real) is None:
                     scan.files[path] = found
 
     def absent_paths(self, pending: Pending) -> list[str]:
@@ -224,8 +225,13 @@ class Indexer:
     def _found(self, path: str) -> FoundFile:
         real = self.workspace.locate(path)
         name = self.workspace.name_of(real)
-        if (reached := self.workspace.scan().reached(real)) is not None:
-            return reached
+        if not self.workspace.is_named_directly(name, real):
+            scan = self.workspace.scan()  # only so is it known whether a link leads there, and by which name
+            reached = next((file for file in scan.files.values() if file.real == real), None) or scan.other_name_of(
+                real
+            )
+            if reached is not None:
+                return reached
         if os.path.isdir(real):
             raise MemoryFileError(f'{path} is a folder. Folders are named in kipu.toml: [files] paths = ["..."].')
         if not is_memory_file_name(name.rpartition("/")[2]):
@@ -235,6 +241,8 @@ class Indexer:
         found = self.workspace.look(name)
         if found is None:
             raise MemoryFileError(f"{path} does not exist, or is not a file.")
+        if found.size > self.workspace.max_bytes:
+            raise MemoryFileError(f"{path} is larger than files.max_bytes in kipu.toml allows: {found.size:,} bytes.")
         return found
 
     async def _write(self, batch: Batch, report: IndexReport | None, wait: float) -> set[str]:
@@ -311,10 +319,10 @@ class Indexer:
 
     def _chunks(self, path: str, text: str) -> Sequence[Chunk]:
         try:
-            return self.chunker.chunk(Document(path, text))
+            return _checked(self.chunker.chunk(Document(path, text)), text.count("\n") + 1)
         except KipuError:
             raise
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             raise PluginFailedError(
                 f"The chunker {type(self.chunker).__name__} failed on {path}: {type(error).__name__}: {error}."
             ) from error
@@ -336,6 +344,26 @@ def _count(report: IndexReport, batch: Batch, overtaken: set[str]) -> None:
     report.removed += sum(file.path not in overtaken for file in batch.removed)
 
 
+def _checked(returned: Iterable[Any], lines: int) -> list[Chunk]:
+    """The chunks that a chunker returned, or an error that says what is wrong with them."""
+    chunks = list(returned)
+    for chunk in chunks:
+        if not isinstance(chunk, Chunk):
+            raise TypeError(f"what it returned has {chunk!r} in it, which is no Chunk")
+        texts, numbers = (
+            (chunk.text, chunk.heading, chunk.context),
+            (chunk.start_line, chunk.end_line, chunk.heading_level),
+        )
+        if not all(isinstance(text, str) for text in texts) or not all(type(number) is int for number in numbers):
+            raise TypeError(
+                f"the text, heading and context of a chunk are texts, and its lines and level numbers: {chunk}"
+            )
+        if not 1 <= chunk.start_line <= chunk.end_line <= lines or not 0 <= chunk.heading_level < 1000:
+            raise ValueError(f"a chunk has lines {chunk.start_line} to {chunk.end_line}, and the file has 1 to {lines}")
+        "".join(texts).encode("utf-8")
+    return chunks
+
+
 def chunker_identity(chunker: Chunker) -> str:
     """What tells the chunks of one chunker from those of another: its class, its version and its options."""
     kind: Any = type(chunker)
@@ -347,9 +375,8 @@ def chunker_identity(chunker: Chunker) -> str:
 
 def missing_folders(pending: Pending) -> list[str]:
     """The folders that are not there although the index has files of theirs, which it keeps."""
-    kept = [file.path for file in pending.kept]
-    folders = (*pending.scan.missing, *pending.scan.dangling)
-    return [folder for folder in folders if any(path == folder or path.startswith(f"{folder}/") for path in kept)]
+    above = {folder for file in pending.kept for folder in folders_above(file.path)}
+    return [folder for folder in (*pending.scan.missing, *pending.scan.dangling) if folder in above]
 
 
 def _stamp(file: KnownFile | FoundFile) -> tuple[int, int, int]:

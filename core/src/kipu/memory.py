@@ -7,10 +7,11 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from .changes import backfill
 from .config import STANDARD_POSTPROCESSORS, MemoryConfig, build_component, load_config, with_options
 from .database import INDEX_FILE, Database
-from .driver import sqlite_errors
-from .errors import ConfigurationError, IndexUnavailableError, KipuError
+from .driver import is_want_of_a_table, sqlite_errors
+from .errors import ConfigurationError, IndexUnavailableError, KipuError, PluginFailedError, QueryError
 from .files import HIDDEN_FOLDER, Workspace
 from .index import count_chunks, file_infos, indexed_strategies, sources
 from .indexing import Indexer, missing_folders
@@ -53,7 +54,9 @@ class Memory:
         root = workspace.workspace if isinstance(workspace, MemoryConfig) else Path(workspace)
         Workspace(root)  # first: a wrong path is worth its own message
         self.config = workspace if isinstance(workspace, MemoryConfig) else load_config(root)
-        self._workspace = Workspace(root, self.config.files.paths, self.config.files.exclude)
+        self._workspace = Workspace(
+            root, self.config.files.paths, self.config.files.exclude, self.config.files.max_bytes
+        )
         blocked = dict.fromkeys(disabled_by_environment(), "KIPU_DISABLE_PLUGINS")
         blocked |= dict.fromkeys(self.config.plugins.disable, "plugins.disable in the configuration")
         self.plugins = Plugins(blocked) if plugins is None else plugins
@@ -177,7 +180,12 @@ class Memory:
         async def work() -> SearchResults:
             results = SearchResults()
             await self._sync(results, {name: chosen}, sync, on_progress)
-            results.extend(await search(self._database, asked, name, chosen, postprocessors))
+            try:
+                results.extend(await search(self._database, asked, name, chosen, postprocessors))
+            except PluginFailedError as error:
+                if not await self._made_anew(chosen, error):
+                    raise
+                results.extend(await search(self._database, asked, name, chosen, postprocessors))
             return results
 
         results = await self._mended(work)
@@ -278,6 +286,8 @@ class Memory:
 
     def _strategy(self, name: str | None) -> tuple[str, Strategy]:
         """The strategy of that name, or the configured one, and what it is called."""
+        if name is not None and not isinstance(name, str):
+            raise QueryError(f"strategy must be the name of a strategy, not {name!r}.")
         if name is None:
             choice = self.config.search.strategy
             name, where = name_of(choice), "search.strategy"
@@ -383,6 +393,16 @@ class Memory:
             results.stale |= pending.matters
             if pending.strategies:
                 results.notes.append("The strategy has no index yet, and finds nothing without it: kipu index")
+
+    async def _made_anew(self, strategy: Strategy, error: PluginFailedError) -> bool:
+        """Make the tables of a strategy anew if it was for want of them that it failed."""
+        indexed = indexed_strategies({"": strategy})
+        if not indexed or not is_want_of_a_table(error.__cause__):
+            return False
+        async with self._database.transaction() as connection:
+            for name, each in indexed.items():
+                await backfill(connection, name, each)
+        return True
 
     async def _mended(self, work: Callable[[], Awaitable[Answer]]) -> Answer:
         """Do ``work``; where the index turns out to be damaged, set it aside and do it once more."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 import inspect
 import logging
 import os
+import re
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -28,6 +29,8 @@ if TYPE_CHECKING:
 __all__ = ["KINDS", "PerCallOption", "PluginInfo", "Plugins", "did_you_mean", "disabled_by_environment"]
 
 OPTIONS_OF_SEARCH = ("max_results", "strategy", "source", "since", "until", "sync", "on_progress")
+_NAME = re.compile("[a-z0-9][a-z0-9-]*")
+_OPTION = re.compile("[a-z][a-z0-9_]*")
 _FLAGS_OF_SEARCH = ("query", "full", "no_sync", "workspace", "json", "quiet", "verbose", "help")
 
 _logger = logging.getLogger("kipu")
@@ -190,6 +193,10 @@ class Plugins:
 
     def _register(self, kind: str, info: PluginInfo) -> Callable[[str, Callable[..., Any]], None]:
         def register(name: str, factory: Callable[..., Any], /) -> None:
+            if not _NAME.fullmatch(str(name)):
+                raise TypeError(
+                    f"the name of a {kind} is made of lower-case letters, digits and hyphens, unlike {name!r}"
+                )
             if not isinstance(factory, type) or not attrs.has(factory):
                 raise TypeError(f'{kind} "{name}" must be registered as a class made with attrs, not as {factory!r}')
             if not callable(getattr(factory, _METHODS[kind], None)):
@@ -205,6 +212,10 @@ class Plugins:
         known = self.per_call_options()
         for field in options_of(registration.factory):
             name = field.metadata.get("per_call")
+            if name is None:
+                continue
+            if not _OPTION.fullmatch(str(name)):
+                raise TypeError(f"a per-call option is made of lower-case letters, digits and _, unlike {name!r}")
             if name in OPTIONS_OF_SEARCH or name in _FLAGS_OF_SEARCH:
                 raise TypeError(f'{registration.kind} "{registration.name}" wants the option "{name}", which is taken')
             if name in known:
@@ -288,7 +299,7 @@ class Plugins:
         for hookimpl in getattr(self._manager.hook, hook).get_hookimpls():
             try:
                 hookimpl.function(*(arguments[name] for name in hookimpl.argnames))
-            except Exception as error:
+            except (Exception, SystemExit) as error:
                 self._report(f"The plugin {hookimpl.plugin_name} failed in {hook}: {type(error).__name__}: {error}")
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import date, datetime
 from typing import TYPE_CHECKING, Any
 
+from .config import MOST_RESULTS
 from .driver import is_trouble_with_the_file
 from .errors import KipuError, PluginFailedError, QueryError
 from .index import IndexReader, indexed_strategies, outdated, sources
@@ -39,8 +40,8 @@ def make_query(
     """
     if not isinstance(text, str):
         raise QueryError(f"The query must be text, not {text!r}.")
-    if type(max_results) is not int or max_results < 1:
-        raise QueryError(f"max_results must be a whole number of at least 1, not {max_results!r}.")
+    if type(max_results) is not int or not 1 <= max_results <= MOST_RESULTS:
+        raise QueryError(f"max_results must be a whole number from 1 to {MOST_RESULTS:,}, not {max_results!r}.")
     if source is not None and not isinstance(source, str):
         raise QueryError(f"source must be the label of a source, not {source!r}.")
     # Bytes that are no text reach us from a command line as lone surrogates, which no database takes.

@@ -7,13 +7,13 @@ loops and in notebooks too, and may be shared by threads.
 from __future__ import annotations
 
 import asyncio
+import os
 import threading
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from . import memory
 
 if TYPE_CHECKING:
-    import os
     from collections.abc import Callable, Coroutine
     from concurrent.futures import Future
     from datetime import date
@@ -42,6 +42,7 @@ class Memory:
         self._loop = asyncio.new_event_loop()
         self._closing = threading.Lock()
         self._closed = False
+        self._process = os.getpid()
         # A daemon: a program in which somebody forgot to close a memory can still end.
         self._thread = threading.Thread(target=self._loop.run_forever, name="kipu", daemon=True)
         self._thread.start()
@@ -68,6 +69,8 @@ class Memory:
 
     def _start(self, work: Coroutine[Any, Any, Answer]) -> Future[Answer]:
         self._refuse_to_wait_for_itself()
+        if os.getpid() != self._process:  # threads do not survive a fork, so nobody would ever answer
+            raise RuntimeError("This memory was opened before this process was forked. Open another: Memory(workspace)")
         with self._closing:
             if self._closed:
                 raise RuntimeError("This memory is closed. Open another: Memory(workspace)")

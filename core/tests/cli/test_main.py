@@ -157,7 +157,7 @@ MISTAKES: list[tuple[list[str], int, str]] = [
         2,
         "Error: Invalid value for '-n' / '--max-results': 'many' is not a valid integer.\n",
     ),
-    (["search", "x", "-n", "0"], 2, "Error: max_results must be a whole number of at least 1, not 0.\n"),
+    (["search", "x", "-n", "0"], 2, "Error: max_results must be a whole number from 1 to 10,000, not 0.\n"),
     (["search", "x", "--since", "monday"], 2, "Error: since must be a date such as 2026-11-29, not 'monday'.\n"),
     (
         ["search", "x", "--since", "2026-11-30", "--until", "2026-11-29"],
@@ -328,7 +328,7 @@ def test_quiet_says_nothing_to_people(kipu: Kipu, site: Site, write: Write, comm
 
 def test_quiet_does_not_hide_errors(kipu: Kipu) -> None:
     done = kipu("search", "x", "-n", "0", "--quiet")
-    assert (done.code, done.err) == (2, "Error: max_results must be a whole number of at least 1, not 0.\n")
+    assert (done.code, done.err) == (2, "Error: max_results must be a whole number from 1 to 10,000, not 0.\n")
 
 
 @pytest.mark.parametrize("encoding", ["ascii", "cp1252", "utf-16"])

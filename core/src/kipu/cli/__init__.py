@@ -81,13 +81,12 @@ class Commands(click.Group):
         self, context: click.Context, arguments: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         context.meta["kipu.arguments"] = arguments[1:]
-        try:
+        if arguments[0] in self.list_commands(context) or arguments[0] in _ALIASES:
             return super().resolve_command(context, arguments)
-        except click.UsageError:
-            from ..plugins import did_you_mean
+        from ..plugins import did_you_mean
 
-            near = did_you_mean(arguments[0], self.list_commands(context))
-            raise click.UsageError(f'No command "{arguments[0]}".{near} See: kipu --help', context) from None
+        near = did_you_mean(arguments[0], self.list_commands(context))
+        raise click.UsageError(f'No command "{arguments[0]}".{near} See: kipu --help', context)
 
     def format_commands(self, context: click.Context, formatter: click.HelpFormatter) -> None:
         rows = [(name, text) for name, (_, text) in COMMANDS.items()]
@@ -180,7 +179,8 @@ def _explain(error: Exception) -> int:
         import traceback
 
         traceback.print_exception(error)
-    click.echo(
-        f"Error: {error}" if isinstance(error, KipuError) else f"Error, which is Kipu's own fault: {error!r}", err=True
-    )
+    from .common import harmless
+
+    said = f"Error: {error}" if isinstance(error, KipuError) else f"Error, which is Kipu's own fault: {error!r}"
+    click.echo(harmless(said, keep="\n"), err=True)
     return error.exit_code if isinstance(error, KipuError) else 1

@@ -5,7 +5,10 @@ from __future__ import annotations
 import contextlib
 import functools
 import logging
+import os
 import sys
+import threading
+import unicodedata
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO, TypeVar
 
@@ -28,6 +31,7 @@ __all__ = [
     "count",
     "find_workspace",
     "folder_to_make",
+    "harmless",
     "load_plugins",
     "open_memory",
     "run",
@@ -57,14 +61,14 @@ class Output:
         click.echo(json.dumps(value, ensure_ascii=False, indent=2, default=_plain), file=self._stdout)
 
     def line(self, text: str = "") -> None:
-        """Print a line of what was asked for."""
+        """Print a line of what was asked for. What stands in files must have passed through `harmless` before."""
         click.echo(text)
 
     def note(self, text: str) -> None:
         """Tell people something, once, unless they want quiet."""
         if not self.quiet and text not in self._said:
             self._said.add(text)
-            click.echo(text, err=True)
+            click.echo(harmless(text, keep="\n"), err=True)
 
     def notes(self, texts: Iterable[str]) -> None:
         """Tell people several things."""
@@ -80,6 +84,7 @@ class Output:
 
     def table(self, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
         """Print a table: aligned where a person looks, and with tabs where a program does."""
+        rows = [[harmless(cell) for cell in row] for row in rows]
         if not sys.stdout.isatty():
             for row in [columns, *rows]:
                 click.echo("\t".join(" ".join(cell.split()) for cell in row))
@@ -98,6 +103,29 @@ class Output:
     def progress(self, what: str) -> Progress:
         """A progress bar on a terminal, and nothing elsewhere."""
         return Progress(what, shown=not self.quiet and sys.stderr.isatty())
+
+
+def harmless(text: str, keep: str = "") -> str:
+    """Text from files, for a terminal: control characters are shown as escapes and not obeyed.
+
+    A note could otherwise clear the screen, write into the clipboard, or pretend to be another file's result.
+
+    :param keep: control characters that are meant, such as line feeds.
+    """
+    if text.isprintable():
+        return text
+    return "".join(
+        char.encode("unicode_escape").decode("ascii") if char not in keep and _controls(char) else char for char in text
+    )
+
+
+def _controls(char: str) -> bool:
+    """Whether a character does something to a terminal or to the direction of a text, instead of being shown."""
+    return (
+        unicodedata.category(char) in ("Cc", "Cs", "Zl", "Zp")
+        or "\u202a" <= char <= "\u202e"
+        or "\u2066" <= char <= "\u2069"
+    )
 
 
 class Progress:
@@ -233,9 +261,17 @@ def open_memory(workspace: Path, output: Output) -> Memory:
 
 
 def run(work: Coroutine[Any, Any, Answer]) -> Answer:
-    """Run asynchronous work to its end."""
+    """Run asynchronous work to its end, or to Ctrl-C, which asyncio would obey only when a thread is done."""
     import asyncio
+    import signal
 
+    def stop(*_: object) -> None:
+        show_cursor = "\x1b[?25h" if sys.stderr.isatty() else ""  # a progress bar hides it
+        os.write(2, f"{show_cursor}\nInterrupted. What was indexed so far is kept.\n".encode())
+        os._exit(130)  # the index is safe: what was not committed is rolled back when it is opened again
+
+    if threading.current_thread() is threading.main_thread():
+        signal.signal(signal.SIGINT, stop)
     return asyncio.run(work)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 import shutil
 from pathlib import Path
@@ -70,7 +71,7 @@ def _command(query: str, options: dict[str, str]) -> str:
 
 def _copy_notes(folder: Path) -> None:
     """Copy the notes of the demo, unless they are there; never into a folder with something else in it."""
-    if folder.exists() and any(folder.iterdir()):
+    if os.path.exists(folder) and any(folder.iterdir()):
         if (folder / CONFIG_FILE).is_file() and (folder / "memory" / "runbook.md").is_file():
             return
         raise click.UsageError(

@@ -15,7 +15,7 @@ from ..database import INDEX_FILE, Database
 from ..driver import choose_driver
 from ..errors import KipuError
 from ..files import HIDDEN_FOLDER
-from .common import Output, count, load_plugins, open_memory, run, shared_options
+from .common import Output, count, harmless, load_plugins, open_memory, run, shared_options
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -47,9 +47,9 @@ def doctor_command(output: Output, workspace: Path) -> int:
     else:
         for finding in findings:
             color = {"ok": "green", "hint": "yellow", "problem": "red"}[finding.state]
-            output.line(f"{click.style(f'{finding.state:8}', fg=color)} {finding.what}")
+            output.line(f"{click.style(f'{finding.state:8}', fg=color)} {harmless(finding.what)}")
             if finding.mend:
-                output.line(f"         {finding.mend}")
+                output.line(f"         {harmless(finding.mend)}")
     return 1 if any(finding.state == "problem" for finding in findings) else 0
 
 

@@ -9,7 +9,7 @@ import click
 
 from ..errors import MemoryFileError, OutsideWorkspaceError
 from ..files import MEMORY_FOLDER
-from .common import Output, count, open_memory, run, shared_options
+from .common import Output, count, harmless, open_memory, run, shared_options
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -75,7 +75,7 @@ def add_command(output: Output, workspace: Path, files: tuple[str, ...], *, forc
                 except (MemoryFileError, OutsideWorkspaceError) as error:
                     failed.append({"path": file, "reason": str(error)})
                     codes.add(error.exit_code)
-                    click.echo(f"Error: {error}", err=True)
+                    click.echo(f"Error: {harmless(str(error))}", err=True)
 
     run(work())
     counts = {name: sum(getattr(report, name) for report in total) for name in ("added", "changed", "unchanged")}

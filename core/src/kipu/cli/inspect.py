@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from ..files import Workspace
-from .common import Output, load_plugins, open_memory, run, shared_options
+from .common import Output, harmless, load_plugins, open_memory, run, shared_options
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -75,7 +75,7 @@ def status_command(output: Output, workspace: Path) -> None:
     if output.json:
         output.data(status)
         return
-    sources = ", ".join(f"{label} ({count:,})" for label, count in status.sources.items())
+    sources = ", ".join(f"{harmless(label)} ({count:,})" for label, count in status.sources.items())
     output.line(f"workspace       {status.workspace}")
     output.line(f"files           {status.files:,}")
     output.line(f"chunks          {status.chunks:,}")
@@ -88,7 +88,7 @@ def status_command(output: Output, workspace: Path) -> None:
     output.line(f"index           {status.index_path} ({size})")
     if output.verbose:
         for path in status.pending:
-            output.line(f"pending: {path}")
+            output.line(f"pending: {harmless(path)}")
     output.skipped(status.skipped)
     output.notes(status.notes)
     for folder in status.missing:

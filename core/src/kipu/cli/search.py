@@ -6,13 +6,15 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from .common import Output, count, load_plugins_in_advance, open_memory, run, shared_options
+from .common import Output, count, harmless, load_plugins_in_advance, open_memory, run, shared_options
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from ..plugins import PerCallOption
     from ..types import SearchResult, SearchResults
+
+TAB = "\t"
 
 __all__ = ["as_json", "print_result"]  # and search_command, which is made when it is asked for
 
@@ -61,11 +63,11 @@ def as_json(query: str, results: SearchResults) -> dict[str, Any]:
 def print_result(output: Output, rank: int, result: SearchResult, *, full: bool = False) -> None:
     """Print a result for people: where it is, how well it fits, and what it says."""
     lines = f"{result.start_line}-{result.end_line}" if result.end_line > result.start_line else f"{result.start_line}"
-    place = click.style(f"{result.path}:{lines}", fg="cyan", bold=True)
-    heading = f"  {result.heading}" if result.heading else ""
+    place = click.style(f"{harmless(result.path)}:{lines}", fg="cyan", bold=True)
+    heading = f"  {harmless(result.heading)}" if result.heading else ""
     output.line(f"{rank}. {place}  {result.score:.2f}{heading}")
     for line in (result.text if full else result.snippet).split("\n"):
-        output.line(f"   {line}".rstrip())
+        output.line(f"   {harmless(line, keep=TAB)}".rstrip())
     output.line()
 
 

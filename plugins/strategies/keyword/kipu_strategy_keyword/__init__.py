@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import bisect
 import itertools
-import math
 from typing import TYPE_CHECKING
 
 import attrs
@@ -39,14 +38,17 @@ MINIMUM_CANDIDATES = 300
 MAXIMUM_VISITED = 2_000
 """How many occurrences of terms a search looks at before it begins to pass over the commoner half of its terms."""
 
+HEAVIEST = 1_000
+"""The most that a weight may be."""
+
 MAXIMUM_SEARCHED = 64
 """How many terms are searched at once: the rarest."""
 
 
 def _weight(default: float, help_text: str) -> float:
     def check(instance: Keyword, attribute: attrs.Attribute[float], value: float) -> None:
-        if not 0 <= value < math.inf:
-            raise ValueError(f"{attribute.name} is {value}: it must be 0 or more.")
+        if not 0 <= value <= HEAVIEST:
+            raise ValueError(f"{attribute.name} is {value}: it must be between 0 and {HEAVIEST}")
 
     return attrs.field(default=default, validator=check, metadata={"help": help_text})
 
@@ -106,7 +108,8 @@ class Keyword:
             matches = await tables.best_matches(
                 index.connection,
                 expression,
-                f"bm25({self.path_weight}, {self.heading_weight}, {self.context_weight}, 1.0, 1.0)",
+                # FTS5 knows no exponents.
+                f"bm25({self.path_weight:.9f}, {self.heading_weight:.9f}, {self.context_weight:.9f}, 1.0, 1.0)",
                 index.where(query),
                 max(MINIMUM_CANDIDATES, 5 * query.limit),
             )

@@ -3,7 +3,8 @@
 The relevance of a chunk is its BM25 (Robertson and Zaragoza, "The Probabilistic Relevance Framework: BM25 and Beyond",
 2009, with k1 = 1.2 and b = 0.75) over the weighted fields of the chunk, as in BM25F, plus a share of the BM25 of its
 file, where a file's text is that of its candidates. Both use the smoothed idf ``log(1 + (n - df + 0.5) / (df + 0.5))``,
-which is positive even in a corpus of one chunk.
+which is positive even in a corpus of one chunk. A chunk that has no term itself, but only stands beside one that has,
+is worth half of that.
 
 The score of the most relevant chunk is its *coverage*: the share of the query's terms that it has, weighted by idf, so
 that it is 1 if it has them all and next to nothing if it has one that is everywhere. The others' scores are in
@@ -25,6 +26,8 @@ __all__ = ["Candidate", "Corpus", "Frequency", "Weights", "rank"]
 
 K1 = 1.2
 B = 0.75
+AROUND = 0.5
+"""What a chunk is worth that has no word of the query itself, but only stands beside one that has."""
 
 
 class Weights(NamedTuple):
@@ -101,7 +104,8 @@ def rank(
     for chunk in found:
         held = saturation(chunk.candidate.length)
         own = sum(chunk_idfs[number] * _saturated(weighted, held) for number, weighted, _, _ in chunk.terms)
-        relevance.append(own + weights.file * files[chunk.candidate.file])
+        value = own + weights.file * files[chunk.candidate.file]
+        relevance.append(value if any(covered == 1.0 for _, _, _, covered in chunk.terms) else value * AROUND)
     best = max(range(len(found)), key=relevance.__getitem__)
     if not relevance[best]:
         return []

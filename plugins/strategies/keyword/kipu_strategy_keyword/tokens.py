@@ -36,6 +36,9 @@ STOP_WORDS = frozenset(
 )
 """The stems of English words that say little of what a text is about. In other languages, their frequency says so."""
 
+MOST_ENDINGS = 8
+"""How many endings of a path are indexed besides the whole: ``app/main.py`` and ``main.py`` of ``src/app/main.py``."""
+
 LONGEST_IDENTIFIER = 200
 """In characters. What is longer is encoded data, and its words are enough."""
 
@@ -125,7 +128,8 @@ def _parts(identifier: str) -> list[str]:
     head, colon, line = identifier.rpartition(":")
     path = head if colon and line.isdigit() else identifier
     separators = list(_pattern("separator").finditer(path))
-    parts = [path, *(path[separator.end() :] for separator in separators if separator[0] != ".")]
+    endings = [path[separator.end() :] for separator in separators if separator[0] != "."]
+    parts = [path, *endings[-MOST_ENDINGS:]]
     parts += _pattern("separator").split(path)
     joint = _pattern("joint")
     return [part for part in dict.fromkeys(parts) if part != identifier and joint.search(part)]

@@ -1,0 +1,114 @@
+"""The kernel's tables in the index, and how a database that has them is told from any other."""
+
+from __future__ import annotations
+
+from typing import Any
+
+__all__ = [
+    "TABLES",
+    "ForeignDatabaseError",
+    "OtherSchemaError",
+    "check_current",
+    "check_ownership",
+    "is_current",
+    "is_empty",
+    "make",
+]
+
+VERSION = 1
+# "KIPU": what stands in a file at https://www.sqlite.org/fileformat.html#application_id
+APPLICATION_ID = 0x4B495055
+TABLES = """
+CREATE TABLE files (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    path TEXT NOT NULL UNIQUE,
+    source TEXT NOT NULL,
+    date TEXT,
+    size INTEGER NOT NULL,
+    mtime_ns INTEGER NOT NULL,
+    ctime_ns INTEGER NOT NULL,
+    hash TEXT NOT NULL,
+    chunker TEXT NOT NULL,
+    added INTEGER NOT NULL DEFAULT 0,
+    problem TEXT
+);
+CREATE TABLE chunks (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    file_id INTEGER NOT NULL REFERENCES files(id),
+    position INTEGER NOT NULL,
+    chunk TEXT NOT NULL,
+    hash TEXT NOT NULL,
+    start_line INTEGER NOT NULL,
+    end_line INTEGER NOT NULL,
+    heading TEXT NOT NULL,
+    heading_level INTEGER NOT NULL,
+    text TEXT NOT NULL,
+    context TEXT NOT NULL
+);
+CREATE INDEX chunks_by_file ON chunks(file_id, position);
+CREATE INDEX chunks_by_name ON chunks(chunk);
+CREATE TABLE strategies (
+    name TEXT PRIMARY KEY,
+    schema_version TEXT NOT NULL
+);
+"""
+
+
+class OtherSchemaError(Exception):
+    """The tables are not those of this version: to it, it is as if there was no index."""
+
+
+class ForeignDatabaseError(Exception):
+    """The file is a database, and none of Kipu's: nothing in it may be touched."""
+
+    def __init__(self) -> None:
+        super().__init__("it is a database of another program")
+
+
+def is_empty(connection: Any) -> bool:
+    """Whether the database has nothing in it, as a new file has."""
+    return connection.execute("SELECT 1 FROM sqlite_master LIMIT 1").fetchone() is None
+
+
+def is_current(connection: Any) -> bool:
+    """Whether the kernel's tables are there, each as this version makes it."""
+    if connection.execute("PRAGMA user_version").fetchone()[0] != VERSION:
+        return False
+    have = {row[0] for row in connection.execute("SELECT sql FROM sqlite_master")}
+    return all(statement in have for statement in _statements())
+
+
+def check_current(connection: Any) -> None:
+    """Raise `OtherSchemaError` unless the tables are those of this version."""
+    if not is_current(connection):
+        raise OtherSchemaError
+
+
+def check_ownership(connection: Any) -> None:
+    """Raise `ForeignDatabaseError` unless the database is one of Kipu's, or has nothing in it."""
+    if connection.execute("PRAGMA application_id").fetchone()[0] != APPLICATION_ID and not is_empty(connection):
+        raise ForeignDatabaseError
+
+
+def make(connection: Any) -> None:
+    """Make the tables, in place of all that there are."""
+    _drop_all(connection)
+    for statement in _statements():
+        connection.execute(statement)
+    connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+    connection.execute(f"PRAGMA user_version = {VERSION}")
+
+
+def _statements() -> list[str]:
+    return [statement.strip() for statement in TABLES.split(";") if statement.strip()]
+
+
+def _drop_all(connection: Any) -> None:
+    """Drop every table, virtual ones first: they drop those that belong to them."""
+    tables = connection.execute("SELECT name, sql FROM sqlite_master WHERE type = 'table'").fetchall()
+    for name, _ in sorted(tables, key=lambda table: not (table[1] or "").upper().startswith("CREATE VIRTUAL")):
+        if (
+            not name.startswith("sqlite_")
+            and connection.execute("SELECT 1 FROM sqlite_master WHERE name = ?", (name,)).fetchone()
+        ):
+            connection.execute(f'DROP TABLE "{name}"')
