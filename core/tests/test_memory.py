@@ -331,7 +331,7 @@ async def test_a_component_that_raises_is_named(memory, write):
 @pytest.mark.parametrize(
     ("returned", "complaint"),
     [
-        (None, "TypeError"),
+        (None, "TypeError: it returned None, and must return a list of hits"),
         ([None], "TypeError: what it returned has None in it, which is no Hit"),
         ([2.0], "ValueError: it gave memory/a.md the score 2.0; scores are between 0 and 1"),
         ([float("nan")], "ValueError: it gave memory/a.md the score nan; scores are between 0 and 1"),

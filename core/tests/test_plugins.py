@@ -190,11 +190,11 @@ def test_a_plugin_for_a_newer_kipu_is_used_as_far_as_it_goes(site: Site) -> None
     site.plugin("kipu-strategy-graph", NEWER)
     plugins = Plugins()
     reason = (
-        f"uses kipu_from_the_future, which kipu-core {__version__} does not have: "
-        "pip install -U kipu-core, or an earlier kipu-strategy-graph"
+        f"uses kipu_from_the_future, which kipu-core {__version__} does not have. "
+        "Try: pip install -U kipu-core, or an earlier kipu-strategy-graph"
     )
     assert states(plugins) == {"kipu-strategy-graph": ("active", reason)}
-    assert plugins.problems == [f"The plugin kipu-strategy-graph 1.0 {reason}. The rest of it is in use."]
+    assert plugins.problems == [f"The plugin kipu-strategy-graph 1.0 {reason} The rest of it is in use."]
     assert plugins.names("strategy") == ["graph"]
 
 
@@ -538,6 +538,14 @@ def kipu_register_postprocessors(register):
     assert (info.state, info.reason) == (
         "broken",
         'TypeError: postprocessor "mine" wants the option "source", which is taken',
+    )
+
+
+def test_a_slip_in_the_name_of_a_hook_is_told(site: Site) -> None:
+    site.plugin("kipu-strategy-graph", NEWER.replace("kipu_from_the_future", "kipu_register_strategie"))
+    assert Plugins().infos[0].reason == (
+        f"uses kipu_register_strategie, which kipu-core {__version__} does not have. "
+        'Did you mean "kipu_register_strategies"?'
     )
 
 

@@ -62,7 +62,7 @@ def test_it_does_the_same(workspace: Path, config: Config, write: Write) -> None
         assert [file.path for file in memory.files(source="external")] == ["other.md"]
         assert memory.status().files == 2
         assert (memory.workspace, memory.config, memory.plugins.infos) == (workspace, config(), memory.plugins.infos)
-    assert progress == [(1, 1)]
+    assert progress == [(0, 1), (1, 1)]
 
 
 def test_errors_come_through(config: Config) -> None:
@@ -153,7 +153,7 @@ def test_a_memory_does_not_wait_for_itself(config: Config, write: Write) -> None
                 said.append(str(caught.value))
 
         memory.index(on_progress=on_progress)
-    assert said == ["A plugin or a callback cannot wait for the memory that is waiting for it."] * 2
+    assert said == ["A plugin or a callback cannot wait for the memory that is waiting for it."] * 4
 
 
 FORGETFUL = """

@@ -33,8 +33,8 @@ if TYPE_CHECKING:
 __all__ = ["Indexer", "Pending"]
 
 # A batch is what one transaction writes and what a run holds in memory: enough to be fast, too little to be felt.
-_FILES_IN_BATCH = 500
-_BYTES_IN_BATCH = 4_000_000
+_FILES_IN_BATCH = 100
+_BYTES_IN_BATCH = 1_000_000
 # How often to look again at files that another process wrote while this one prepared them.
 _ATTEMPTS = 5
 # Clocks of file systems tick as slowly as every two seconds (FAT). A file that changed less than this before it was
@@ -184,6 +184,7 @@ class Indexer:
                 for name in pending.strategies if force else await outdated(connection, self.strategies):
                     await backfill(connection, name, self.strategies[name])
         vanished, overtaken, done = _ByHash(pending.vanished), set(), 0
+        on_progress(done, len(pending.changed))
         for files in _batches(pending.changed):
             batch = await asyncio.to_thread(self._prepare, files, pending.known, vanished, force, report)
             overtaken |= await self._write(batch, report, wait)

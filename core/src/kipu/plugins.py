@@ -185,11 +185,12 @@ class Plugins:
             info.reason = "has no hook: is @hookimpl missing?"
             self._report(f"The plugin {_label(info)} {info.reason}")
         if unknown:
-            info.reason = (
-                f"uses {', '.join(sorted(unknown))}, which kipu-core {__version__} does not have: "
-                f"pip install -U kipu-core, or an earlier {info.distribution}"
+            known = [name for name in vars(hookspecs) if name.startswith("kipu_")]
+            mend = did_you_mean(unknown[0], known) or (
+                f" Try: pip install -U kipu-core, or an earlier {info.distribution}"
             )
-            self._report(f"The plugin {_label(info)} {info.reason}. The rest of it is in use.")
+            info.reason = f"uses {', '.join(sorted(unknown))}, which kipu-core {__version__} does not have.{mend}"
+            self._report(f"The plugin {_label(info)} {info.reason} The rest of it is in use.")
 
     def _register(self, kind: str, info: PluginInfo) -> Callable[[str, Callable[..., Any]], None]:
         def register(name: str, factory: Callable[..., Any], /) -> None:

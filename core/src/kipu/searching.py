@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import inspect
+from collections.abc import Iterable
 from datetime import date, datetime
 from typing import TYPE_CHECKING, Any
 
@@ -14,12 +16,12 @@ from .snippets import snippet
 from .types import Hit, Query, SearchResult
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Awaitable, Sequence
 
     from .database import Database
     from .types import PostProcessor, Strategy
 
-__all__ = ["make_query", "search", "source_note"]
+__all__ = ["make_query", "search", "source_note", "unknown_source"]
 
 # How many hits a strategy is asked for, so that post-processors have something to choose from.
 _HITS_PER_RESULT = 4
@@ -75,16 +77,16 @@ async def search(
     async with database.reader() as connection:
         if await outdated(connection, indexed_strategies({name: strategy})):
             return []
-        hits = (await _guarded(strategy, strategy.search(query, IndexReader(connection))))[: query.limit]
+        hits = (await _guarded(strategy, "search", query, IndexReader(connection)))[: query.limit]
     for postprocessor in postprocessors:
-        hits = await _guarded(postprocessor, postprocessor.process(query, hits))
+        hits = await _guarded(postprocessor, "process", query, hits)
     return [_result(hit, query) for hit in hits[: query.max_results]]
 
 
-async def _guarded(component: Any, work: Any) -> list[Hit]:
-    """The hits that a plugin returns, or an error that names the plugin."""
+async def _guarded(component: Any, method: str, *arguments: Any) -> list[Hit]:
+    """The hits that a method of a plugin returns, or an error that names the plugin."""
     try:
-        return _checked(await work)
+        return _checked(await _started(component, method, *arguments))
     except (Exception, SystemExit) as error:
         if isinstance(error, KipuError) or is_trouble_with_the_file(error):
             raise
@@ -94,7 +96,16 @@ async def _guarded(component: Any, work: Any) -> list[Hit]:
         ) from error
 
 
+def _started(component: Any, method: str, *arguments: Any) -> Awaitable[Any]:
+    work: Any = getattr(component, method)(*arguments)
+    if not inspect.isawaitable(work):
+        raise TypeError(f"{method}() must be `async def`")
+    return work
+
+
 def _checked(returned: Iterable[Any]) -> list[Hit]:
+    if not isinstance(returned, Iterable):
+        raise TypeError(f"it returned {returned!r}, and must return a list of hits")
     hits = list(returned)
     for hit in hits:
         if not isinstance(hit, Hit):
@@ -125,7 +136,10 @@ async def source_note(database: Database, source: str) -> str | None:
     """A sentence for somebody who asked for a source that no file has; None where there is one."""
     async with database.reader() as connection:
         known = await sources(connection)
-    if source in known:
-        return None
+    return None if source in known else unknown_source(source, known)
+
+
+def unknown_source(source: str, known: Iterable[str]) -> str:
+    """A sentence for somebody who asked for a source that is not among those that are known."""
     have = f" There are: {', '.join(known)}." if known else ""
     return f'No memory file has the source "{source}".{did_you_mean(source, known)}{have}'

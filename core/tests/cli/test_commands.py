@@ -345,7 +345,7 @@ def test_doctor_survives_a_configuration_that_cannot_be_read(kipu: Kipu, here: P
     write("kipu.toml", "max = [")
     done = kipu("doctor")
     assert done.code == 1
-    assert f"problem  the workspace {here} cannot be used\n         {here / 'kipu.toml'} is not valid TOML" in done.out
+    assert f"problem  the workspace {here} cannot be used\nproblem  {here / 'kipu.toml'} is not valid TOML" in done.out
 
 
 def test_doctor_sees_a_damaged_index_and_leaves_it_alone(kipu: Kipu, here: Path, write: Write) -> None:

@@ -175,12 +175,13 @@ def _explain(error: Exception) -> int:
     from ..errors import KipuError
 
     verbose = "-v" in sys.argv or "--verbose" in sys.argv
-    if verbose or not isinstance(error, KipuError):
+    expected = isinstance(error, (KipuError, OSError))  # such as a full disk behind the output
+    if verbose or not expected:
         import traceback
 
         traceback.print_exception(error)
     from .common import harmless
 
-    said = f"Error: {error}" if isinstance(error, KipuError) else f"Error, which is Kipu's own fault: {error!r}"
+    said = f"Error: {error}" if expected else f"Error, which is Kipu's own fault: {error!r}"
     click.echo(harmless(said, keep="\n"), err=True)
     return error.exit_code if isinstance(error, KipuError) else 1

@@ -91,6 +91,8 @@ class Output:
             return
         from rich.cells import cell_len  # knows that 日 is as wide as two letters
 
+        told = [place for place in range(len(columns)) if not rows or any(row[place] for row in rows)]
+        columns, rows = [columns[place] for place in told], [[row[place] for place in told] for row in rows]
         widths = [max(cell_len(row[place]) for row in [columns, *rows]) for place in range(len(columns))]
         numbers = [bool(rows) and all(row[place].isdigit() for row in rows) for place in range(len(columns))]
         for row in [columns, *rows]:
@@ -129,7 +131,9 @@ def _controls(char: str) -> bool:
 
 
 class Progress:
-    """Shows how far long work has come; it appears with the first report, so short work shows nothing."""
+    """Shows how far long work has come. Work on a few files is done before a bar could be looked at."""
+
+    _FEWEST_FILES = 100
 
     def __init__(self, what: str, *, shown: bool) -> None:
         self._what = what
@@ -145,7 +149,7 @@ class Progress:
             self._bar.stop()
 
     def _update(self, done: int, total: int) -> None:
-        if not self._shown or (self._bar is None and done >= total):
+        if not self._shown or total < self._FEWEST_FILES:
             return
         if self._bar is None:
             from rich.console import Console

@@ -109,7 +109,9 @@ def _workspace(workspace: Path, output: Output) -> Iterator[Finding]:
     try:
         status, wrong = run(work())
     except KipuError as error:
-        yield Finding("problem", f"the workspace {workspace} cannot be used", str(error))
+        yield Finding("problem", f"the workspace {workspace} cannot be used")
+        for line in str(error).split("\n"):
+            yield Finding("problem", line)
         return
     for sentence in wrong:
         yield Finding("problem", sentence)

@@ -6,7 +6,9 @@ from typing import TYPE_CHECKING
 
 import click
 
+from ..errors import ConfigurationError
 from ..files import Workspace
+from ..searching import unknown_source
 from .common import Output, harmless, load_plugins, open_memory, run, shared_options
 
 if TYPE_CHECKING:
@@ -27,7 +29,10 @@ def files_command(output: Output, workspace: Path, *, source: str | None) -> Non
         async with open_memory(workspace, output) as memory:
             found = await memory.files(source=source)
             if not found:
-                output.notes((await memory.status()).notes)
+                status = await memory.status()
+                output.notes(status.notes)
+                if source is not None and source not in status.sources:
+                    output.note(unknown_source(source, status.sources))
             return found
 
     files = run(work())
@@ -97,13 +102,18 @@ def status_command(output: Output, workspace: Path) -> None:
 
 @click.command("plugins")
 @shared_options
-def plugins_command(output: Output, workspace: Path) -> None:
+def plugins_command(output: Output, workspace: Path) -> int:
     """List the installed plugins: what each registers, whether it is in use, and if not, why."""
     Workspace(workspace)  # a workspace that is not there is worth its own message
-    plugins = load_plugins(workspace)
+    code = 0
+    try:
+        plugins = load_plugins(workspace)
+    except ConfigurationError as error:
+        output.note(f"Error: {error}")
+        plugins, code = load_plugins(), error.exit_code
     if output.json:
         output.data({"plugins": plugins.infos, "problems": plugins.problems})
-        return
+        return code
     output.table(
         ("distribution", "version", "plugin", "registers", "state", "reason"),
         [
@@ -114,3 +124,4 @@ def plugins_command(output: Output, workspace: Path) -> None:
     if not plugins.infos:
         output.note("No plugin is installed. The standard ones come with: pip install kipu")
     output.notes(plugins.problems)
+    return code
