@@ -248,7 +248,7 @@ async def test_the_database_of_another_program_is_moved_aside_whole(
     other.close()
     await insert(database, "a.md")
     assert await paths(database) == ["a.md"]
-    aside = sqlite3.connect(path.with_suffix(".damaged.sqlite"))
+    aside = sqlite3.connect(path.with_suffix(".foreign-1.sqlite"))
     assert aside.execute("SELECT name FROM sqlite_master").fetchall() == [("precious",)]
     aside.close()
 

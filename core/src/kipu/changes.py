@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import sqlite3
 from typing import TYPE_CHECKING, Any
 
 import attrs
 
-from .driver import is_trouble_with_the_file
+from .driver import is_trouble_with_the_file, uninterrupted
 from .errors import KipuError, PluginFailedError
 from .files import date_of, source_of
 from .index import (
@@ -27,7 +28,7 @@ from .index import (
 from .types import StoredChunk
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 
     import aiosqlite
 
@@ -122,7 +123,7 @@ async def backfill(
 
     :param on_progress: called with the number of chunks done and of all chunks.
     """
-    with _blamed(name):
+    async with _blamed(connection, name):
         await strategy.create(connection)
     total, done, last = await count_chunks(connection), 0, 0
     while True:
@@ -134,7 +135,7 @@ async def backfill(
         )
         if not rows:
             break
-        with _blamed(name):
+        async with _blamed(connection, name):
             await strategy.add(connection, [stored_chunk(row) for row in rows])
         done, last = done + len(rows), rows[-1][0]
         on_progress(done, total)
@@ -197,7 +198,7 @@ class _Plan:
         """Change the chunks, and let each strategy follow: it is told of renamed chunks as if they came anew."""
         if self.gone or self._renamed:
             for name, strategy in strategies.items():
-                with _blamed(name):
+                async with _blamed(connection, name):
                     await strategy.remove(connection, self.gone + self._renamed)
         await connection.executemany("DELETE FROM chunks WHERE id = ?", [(id,) for id in self.gone])
         await connection.executemany(
@@ -210,7 +211,7 @@ class _Plan:
         )
         if self._stored:
             for name, strategy in strategies.items():
-                with _blamed(name):
+                async with _blamed(connection, name):
                     await strategy.add(connection, self._stored)
 
 
@@ -247,18 +248,34 @@ class _FileRows:
         )
 
 
-@contextlib.contextmanager
-def _blamed(name: str) -> Iterator[None]:
-    """Say which strategy it was that failed. What SQLite says of the whole database is not its fault."""
+@contextlib.asynccontextmanager
+async def _blamed(connection: aiosqlite.Connection, name: str) -> AsyncIterator[None]:
+    """Keep a strategy from ending the transaction, and say which it was that failed.
+
+    What SQLite says of the whole database is not its fault.
+    """
     try:
+        await connection.set_authorizer(_within_the_transaction)
         yield
     except (Exception, SystemExit) as error:
         if isinstance(error, KipuError) or is_trouble_with_the_file(error):
             raise
         raise PluginFailedError(
             f"The strategy {name} failed while indexing: {type(error).__name__}: {error}. What this batch would have "
-            "changed is as it was. To go on without it: search.strategy in kipu.toml, or search(strategy=...)."
+            "changed is as it was. To make its tables anew: kipu index --force. To go on without it, name another "
+            "one: search.strategy in kipu.toml, or search(strategy=...)."
         ) from error
+    finally:
+        await uninterrupted(connection.set_authorizer(None))
+
+
+def _within_the_transaction(action: int, *_: object) -> int:
+    """Deny what would commit or roll back: ``executescript`` does, before anything else, and nobody notices."""
+    return sqlite3.SQLITE_DENY if action in (_TRANSACTION, _SAVEPOINT) else sqlite3.SQLITE_OK
+
+
+# https://www.sqlite.org/c3ref/c_alter_table.html
+_TRANSACTION, _SAVEPOINT = 22, 32
 
 
 def _chunk_name(path: str, text: str, times_before: int) -> str:

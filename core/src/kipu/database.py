@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import errno
+import itertools
 import os
 import sqlite3
 from typing import TYPE_CHECKING, Any
@@ -17,11 +18,11 @@ import aiosqlite
 import attrs
 
 from . import schema
-from .driver import choose_driver, is_damage, is_unreadable, uri_path
+from .driver import choose_driver, is_damage, is_unreadable, uninterrupted, uri_path
 from .errors import IndexBusyError, IndexUnavailableError
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Awaitable, Iterator
+    from collections.abc import AsyncIterator, Iterator
     from pathlib import Path
 
 __all__ = [
@@ -52,6 +53,18 @@ class _Open:
     times_closed: int
 
 
+# Which files are open, in which process and how often: what is inherited by a fork must not be used.
+_OPEN: dict[tuple[int, int], tuple[int, int]] = {}
+
+
+def _count(file: tuple[int, int] | None, step: int) -> None:
+    if file is not None:
+        process, times = _OPEN.get(file, (os.getpid(), 0))
+        _OPEN[file] = (process, times + step)
+        if times + step <= 0:
+            del _OPEN[file]
+
+
 class Database:
     """The connections of one memory to its index: one that writes, and a few that read side by side.
 
@@ -68,7 +81,6 @@ class Database:
         self._reading = asyncio.Semaphore(_READERS)
         self._times_closed = 0
         self._process = os.getpid()
-        self._inherited: list[_Open] = []
 
     @property
     def exists(self) -> bool:
@@ -87,11 +99,11 @@ class Database:
             with self._explained():
                 writer = await self._open_writer(wait)
                 try:
-                    await _uninterrupted(writer.execute("BEGIN IMMEDIATE"))
+                    await uninterrupted(writer.execute("BEGIN IMMEDIATE"))
                     yield writer
-                    await _uninterrupted(writer.commit())
+                    await uninterrupted(writer.commit())
                 except BaseException:
-                    await _uninterrupted(writer.rollback())
+                    await uninterrupted(writer.rollback())
                     raise
 
     @contextlib.asynccontextmanager
@@ -105,11 +117,11 @@ class Database:
                 opened = await self._take_reader()
                 try:
                     # All statements of a search see the index as it is now, whatever other processes write meanwhile.
-                    await _uninterrupted(opened.connection.execute("BEGIN"))
+                    await uninterrupted(opened.connection.execute("BEGIN"))
                     yield opened.connection
                 finally:
                     try:
-                        await _uninterrupted(opened.connection.rollback())
+                        await uninterrupted(opened.connection.rollback())
                     finally:
                         await self._give_back(opened)
 
@@ -120,7 +132,7 @@ class Database:
             opened = [*self._idle, *([self._writer] if self._writer else [])]
             self._idle, self._writer = [], None
             for each in opened:
-                await _uninterrupted(each.connection.close())
+                await self._close(each)
 
     # --- opening ---------------------------------------------------------------------------------------------------
 
@@ -132,11 +144,18 @@ class Database:
             return None
         return status.st_dev, status.st_ino
 
-    def _leave_to_parent(self) -> None:
-        """After a fork, leave the connections to the process that opened them: here their threads are not running."""
-        if self._process != os.getpid():
-            self._inherited += [*self._idle, *([self._writer] if self._writer else [])]
-            self._idle, self._writer, self._process = [], None, os.getpid()
+    def _refuse_inherited(self) -> None:
+        """Raise in a process that was forked while the index was open.
+
+        SQLite's records of its locks are inherited then, and are wrong: what the two processes write would be mixed up.
+        https://www.sqlite.org/howtocorrupt.html, 2.6
+        """
+        file = self._file()
+        if self._process != os.getpid() or (file is not None and _OPEN.get(file, (os.getpid(),))[0] != os.getpid()):
+            raise IndexUnavailableError(
+                f"The index {self.path} was open when this process was forked, and cannot be used in it. Close the "
+                'memory before os.fork(), or start processes with the method "spawn".'
+            )
 
     def _refuse_links(self) -> None:
         """Raise unless the index is where it seems to be: a link, from a clone perhaps, may lead to anybody's file."""
@@ -147,32 +166,34 @@ class Database:
                 )
 
     async def _open_writer(self, wait: float) -> aiosqlite.Connection:
-        self._leave_to_parent()
+        self._refuse_inherited()
         self._refuse_links()
         if self._writer is not None and self._writer.file != self._file():
             outdated, self._writer = self._writer, None
-            await _uninterrupted(outdated.connection.close())
+            await self._close(outdated)
         if self._writer is None:
             await asyncio.to_thread(self._prepare, wait)
             file, times_closed = self._file(), self._times_closed
             uri = f"file:{uri_path(self.path)}?mode=rw"
             connection = await self._connect(uri, "PRAGMA synchronous = NORMAL", wait)
             self._writer = _Open(connection, file, times_closed)
+            _count(file, 1)
         await self._writer.connection.execute(f"PRAGMA busy_timeout = {int(wait * 1000)}")
         return self._writer.connection
 
     async def _take_reader(self) -> _Open:
-        self._leave_to_parent()
+        self._refuse_inherited()
         self._refuse_links()
         while self._idle:
             opened = self._idle.pop()
             if opened.file == self._file():
                 return opened
-            await _uninterrupted(opened.connection.close())
+            await self._close(opened)
         file, times_closed = self._file(), self._times_closed
         if file is not None:
             try:
                 connection = await self._connect(self._uri(), "PRAGMA query_only = 1", check=True)
+                _count(file, 1)
                 return _Open(connection, file, times_closed)
             except schema.OtherSchemaError:
                 pass
@@ -184,9 +205,13 @@ class Database:
 
     async def _give_back(self, opened: _Open) -> None:
         if opened.file is None or opened.times_closed != self._times_closed:
-            await _uninterrupted(opened.connection.close())
+            await self._close(opened)
         else:
             self._idle.append(opened)
+
+    async def _close(self, opened: _Open) -> None:
+        _count(opened.file, -1)
+        await uninterrupted(opened.connection.close())
 
     async def _connect(
         self, uri: str, script: str, wait: float = BUSY_SECONDS, *, check: bool = False
@@ -208,10 +233,10 @@ class Database:
         # The thread would keep a program from ending in which somebody forgot to close a memory.
         connection._thread.daemon = True  # noqa: SLF001 (there is no public way)
         try:
-            await _uninterrupted(connection.__aenter__())
+            await uninterrupted(connection.__aenter__())
         except asyncio.CancelledError:
             with contextlib.suppress(ValueError):  # it could not be opened
-                await _uninterrupted(connection.close())
+                await uninterrupted(connection.close())
             raise
         except BaseException:
             await asyncio.to_thread(connection._thread.join)  # noqa: SLF001 (else it outlives the event loop)
@@ -227,7 +252,7 @@ class Database:
         except (self.driver.DatabaseError, schema.ForeignDatabaseError) as error:
             if not is_damage(error) and not isinstance(error, schema.ForeignDatabaseError):
                 raise
-            self._set_aside(wait, str(error), seen)
+            self._set_aside(wait, str(error), seen, foreign=isinstance(error, schema.ForeignDatabaseError))
             self._make_tables(wait)
 
     def _make_tables(self, wait: float) -> None:
@@ -248,7 +273,14 @@ class Database:
         finally:
             connection.close()
 
-    def _set_aside(self, wait: float, reason: str, seen: tuple[int, int] | None) -> None:
+    def _free_name(self, kind: str) -> Path:
+        """A name beside the index that nothing has: what is not Kipu's is kept however often it happens."""
+        numbers = itertools.count(1)
+        return next(
+            path for number in numbers if not os.path.lexists(path := self.path.with_suffix(f".{kind}-{number}.sqlite"))
+        )
+
+    def _set_aside(self, wait: float, reason: str, seen: tuple[int, int] | None, *, foreign: bool = False) -> None:
         """Move a damaged index out of the way, unless another process did it already and made a new one."""
         from filelock import FileLock, Timeout
 
@@ -256,8 +288,10 @@ class Database:
             with FileLock(self.path.with_suffix(".lock"), timeout=wait):
                 if self._file() != seen:
                     return
-                aside = self.path.with_suffix(".damaged.sqlite")
+                aside = self._free_name("foreign") if foreign else self.path.with_suffix(".damaged.sqlite")
                 for ending in ("-wal", "-shm", ""):
+                    with contextlib.suppress(FileNotFoundError):
+                        os.remove(f"{aside}{ending}")
                     with contextlib.suppress(FileNotFoundError):
                         os.replace(f"{self.path}{ending}", f"{aside}{ending}")
         except Timeout:
@@ -337,17 +371,3 @@ def make_hidden_folder(folder: Path) -> None:
         with open(descriptor, "w", encoding="utf-8") as file:
             file.write("# Kipu's index: made from the memory files, and made anew when it is gone.\n*\n")
         os.replace(whole, ignore)
-
-
-async def _uninterrupted(work: Awaitable[Any]) -> None:
-    """Wait for what SQLite is doing even when the task is cancelled meanwhile; then be cancelled."""
-    task = asyncio.ensure_future(work)
-    cancelled = None
-    while not task.done():
-        try:
-            await asyncio.wait([task])
-        except asyncio.CancelledError as error:
-            cancelled = error
-    if cancelled is not None:
-        raise cancelled
-    await task

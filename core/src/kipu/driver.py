@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import sqlite3
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from collections.abc import Awaitable
     from pathlib import Path
     from types import ModuleType
 
@@ -17,6 +19,7 @@ __all__ = [
     "is_unreadable",
     "is_want_of_a_table",
     "sqlite_errors",
+    "uninterrupted",
     "uri_path",
 ]
 
@@ -76,6 +79,20 @@ _TROUBLE_WITH_THE_FILE = (
     "interrupted",
     "out of memory",
 )
+
+
+async def uninterrupted(work: Awaitable[Any]) -> None:
+    """Wait for what SQLite is doing even when the task is cancelled meanwhile; then be cancelled."""
+    task = asyncio.ensure_future(work)
+    cancelled = None
+    while not task.done():
+        try:
+            await asyncio.wait([task])
+        except asyncio.CancelledError as error:
+            cancelled = error
+    if cancelled is not None:
+        raise cancelled
+    await task
 
 
 def uri_path(path: Path) -> str:

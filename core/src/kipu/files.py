@@ -186,13 +186,11 @@ class Workspace:
             )
         return real
 
-    def is_named_directly(self, name: str, real: str) -> bool:
-        """Whether a scan finds a file by this very name, whatever links there are besides."""
-        try:
-            single = os.stat(real).st_nlink == 1
-        except OSError:
-            return True
-        return single and any(_inside(real, root) and not os.path.islink(root) for root in self.roots)
+    def excludes_entry(self, folder: str, entry: os.DirEntry[str]) -> bool:
+        """Whether the configuration leaves out what is in a folder."""
+        if self._spec is None:
+            return False
+        return self.excluded(f"{folder}/{entry.name}" + ("/" if entry.is_dir() else ""))
 
     def excluded(self, name: str) -> bool:
         """Whether the configuration leaves out the file (or, with a slash at its end, the folder) of that name."""
@@ -207,7 +205,8 @@ class Workspace:
             status = os.stat(real)
         except (OSError, ValueError):
             return None
-        return _found(name, real, status) if stat.S_ISREG(status.st_mode) and self.allows(real) else None
+        fits = stat.S_ISREG(status.st_mode) and status.st_size <= self.max_bytes and self.allows(real)
+        return _found(name, real, status) if fits else None
 
     def scan(self) -> Scan:
         """Look at every folder and stat every file; read none.
@@ -276,25 +275,31 @@ class _Walk:
             scan.missing.append(name)
             scan.skipped.append(SkippedFile(printable(name) + "/", f"cannot be read: {error.strerror or error}"))
             return
+        # Reached by a link, what is here has another name of its own, by which the configuration may leave it out.
+        own_name = self.workspace.name_of(real)
         for entry in entries:
             if entry.name.startswith("."):
                 continue
+            if own_name != name and self.workspace.excludes_entry(own_name, entry):
+                continue
             child = entry.name if name == "." else f"{name}/{entry.name}"
             try:
-                if entry.is_symlink():
-                    self.links.append((child, entry.path))
-                elif entry.is_dir():
-                    if not self.workspace.excluded(child + "/"):
-                        self.folders.append((child, entry.path))
-                elif is_memory_file_name(entry.name) and entry.is_file():
-                    # On Windows, the cheaper entry.stat() may be out of date for files that are open elsewhere.
-                    status = os.stat(entry.path) if sys.platform == "win32" else entry.stat()
-                    self.file(child, entry.path, status, scan)
+                self._entry(child, entry, scan)
             except FileNotFoundError:
                 continue  # removed while we looked
             except OSError as error:
                 scan.missing.append(child)
                 scan.skipped.append(SkippedFile(printable(child), f"cannot be read: {error.strerror or error}"))
+
+    def _entry(self, name: str, entry: os.DirEntry[str], scan: Scan) -> None:
+        if entry.is_symlink():
+            self.links.append((name, entry.path))
+        elif entry.is_dir():
+            if not self.workspace.excluded(name + "/"):
+                self.folders.append((name, entry.path))
+        elif is_memory_file_name(entry.name) and entry.is_file():
+            # On Windows, the cheaper entry.stat() may be out of date for files that are open elsewhere.
+            self.file(name, entry.path, os.stat(entry.path) if sys.platform == "win32" else entry.stat(), scan)
 
     def link(self, name: str, path: str, scan: Scan) -> None:
         real = os.path.realpath(path)
@@ -338,18 +343,18 @@ class _Walk:
             return
         if real in self._files:
             return
-        self._files.add(real)
-        if status.st_nlink > 1:
-            identity = (status.st_dev, status.st_ino)
-            if identity in self._hard_links:
-                return
-            self._hard_links.add(identity)
         try:
             name.encode("utf-8")
         except UnicodeEncodeError:
             reason = "has a name that is not valid UTF-8; rename it"
             scan.skipped.append(SkippedFile(printable(name), reason))
             return
+        self._files.add(real)
+        if status.st_nlink > 1:
+            identity = (status.st_dev, status.st_ino)
+            if identity in self._hard_links:
+                return
+            self._hard_links.add(identity)
         if status.st_size > self.workspace.max_bytes:
             reason = f"is larger than files.max_bytes allows: {status.st_size:,} bytes"
             scan.skipped.append(SkippedFile(name, reason))

@@ -121,12 +121,15 @@ class Indexer:
 
     def _look_at_added(self, scan: Scan, known: Mapping[str, KnownFile]) -> None:
         """Files that were added by name belong to the memory although no folder of it leads to them."""
-        reached = {file.real for file in scan.files.values()}
-        for path, file in known.items():
-            if file.added and path not in scan.files:
-                found = self.workspace.look(path)
-                if found is not None and found.real not in reached and scan.other_name_of(found.real) is None:
-                    scan.files[path] = found
+        added = [path for path, file in known.items() if file.added and path not in scan.files]
+        by_real_path = {file.real: file.path for file in scan.files.values()} if added else {}
+        for path in added:
+            found = self.workspace.look(path)
+            if found is not None:
+                # A link that leads there may be gone tomorrow: the name that somebody gave comes first.
+                other = scan.other_name_of(found.real)
+                scan.files.pop(by_real_path.get(found.real, other.path if other else ""), None)
+                scan.files[path] = found
 
     def absent_paths(self, pending: Pending) -> list[str]:
         """Sentences about configured paths that are not there and of which the index has nothing either."""
@@ -226,24 +229,17 @@ class Indexer:
     def _found(self, path: str) -> FoundFile:
         real = self.workspace.locate(path)
         name = self.workspace.name_of(real)
-        if not self.workspace.is_named_directly(name, real):
-            scan = self.workspace.scan()  # only so is it known whether a link leads there, and by which name
-            reached = next((file for file in scan.files.values() if file.real == real), None) or scan.other_name_of(
-                real
-            )
-            if reached is not None:
-                return reached
         if os.path.isdir(real):
             raise MemoryFileError(f'{path} is a folder. Folders are named in kipu.toml: [files] paths = ["..."].')
         if not is_memory_file_name(name.rpartition("/")[2]):
             raise MemoryFileError(f"{path} is not a Markdown file: its name must end in .md or .markdown.")
         if self.workspace.excluded(name):
             raise MemoryFileError(f"{path} is left out by files.exclude in kipu.toml.")
+        if os.path.isfile(real) and os.path.getsize(real) > self.workspace.max_bytes:
+            raise MemoryFileError(f"{path} is larger than files.max_bytes in kipu.toml allows.")
         found = self.workspace.look(name)
         if found is None:
             raise MemoryFileError(f"{path} does not exist, or is not a file.")
-        if found.size > self.workspace.max_bytes:
-            raise MemoryFileError(f"{path} is larger than files.max_bytes in kipu.toml allows: {found.size:,} bytes.")
         return found
 
     async def _write(self, batch: Batch, report: IndexReport | None, wait: float) -> set[str]:

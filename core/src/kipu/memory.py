@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from types import TracebackType
 
     from .indexing import Pending
-    from .types import Chunker, PostProcessor, Strategy
+    from .types import Chunker, IndexedStrategy, PostProcessor, Strategy
 
 __all__ = ["Memory"]
 
@@ -183,7 +183,7 @@ class Memory:
             try:
                 results.extend(await search(self._database, asked, name, chosen, postprocessors))
             except PluginFailedError as error:
-                if not await self._made_anew(chosen, error):
+                if not await self._made_anew(indexed_strategies({name: chosen}), error):
                     raise
                 results.extend(await search(self._database, asked, name, chosen, postprocessors))
             return results
@@ -351,7 +351,12 @@ class Memory:
         )
 
     async def _take_in(self, indexer: Indexer, pending: Pending, force: bool = False, **arguments: Any) -> IndexReport:
-        report = await indexer.index(force=force, pending=pending, **arguments)
+        try:
+            report = await indexer.index(force=force, pending=pending, **arguments)
+        except PluginFailedError as error:
+            if not await self._made_anew(indexer.strategies, error):
+                raise
+            report = await indexer.index(force=force, **arguments)
         if report.added or report.changed or report.renamed or report.removed:
             self.plugins.notify("kipu_indexed", report=report)
         return report
@@ -394,14 +399,13 @@ class Memory:
             if pending.strategies:
                 results.notes.append("The strategy has no index yet, and finds nothing without it: kipu index")
 
-    async def _made_anew(self, strategy: Strategy, error: PluginFailedError) -> bool:
-        """Make the tables of a strategy anew if it was for want of them that it failed."""
-        indexed = indexed_strategies({"": strategy})
-        if not indexed or not is_want_of_a_table(error.__cause__):
+    async def _made_anew(self, strategies: Mapping[str, IndexedStrategy], error: PluginFailedError) -> bool:
+        """Make the tables of strategies anew if it was for want of them that one failed."""
+        if not strategies or not is_want_of_a_table(error.__cause__):
             return False
         async with self._database.transaction() as connection:
-            for name, each in indexed.items():
-                await backfill(connection, name, each)
+            for name, strategy in strategies.items():
+                await backfill(connection, name, strategy)
         return True
 
     async def _mended(self, work: Callable[[], Awaitable[Answer]]) -> Answer:

@@ -13,7 +13,7 @@ from .errors import KipuError, PluginFailedError, QueryError
 from .index import IndexReader, indexed_strategies, outdated, sources
 from .plugins import did_you_mean
 from .snippets import snippet
-from .types import Hit, Query, SearchResult
+from .types import Hit, Query, SearchResult, StoredChunk
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Sequence
@@ -108,8 +108,10 @@ def _checked(returned: Iterable[Any]) -> list[Hit]:
         raise TypeError(f"it returned {returned!r}, and must return a list of hits")
     hits = list(returned)
     for hit in hits:
-        if not isinstance(hit, Hit):
-            raise TypeError(f"what it returned has {hit!r} in it, which is no Hit")
+        if not isinstance(hit, Hit) or type(hit.chunk) is not StoredChunk:
+            raise TypeError(f"what it returned has {hit!r} in it, which is no Hit with a chunk from Index.chunks()")
+        if not all(isinstance(score, (int, float)) for score in dict(hit.scores).values()):
+            raise TypeError(f"the scores of a hit are numbers by the name of an arm, unlike {hit.scores!r}")
         if not 0 <= hit.score <= 1:
             raise ValueError(f"it gave {hit.chunk.path} the score {hit.score}; scores are between 0 and 1")
     return hits

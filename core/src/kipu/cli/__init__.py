@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import gc
 import os
+import signal
 import sys
+import threading
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -145,6 +147,8 @@ def kipu() -> None:
 
 def main(arguments: list[str] | None = None) -> None:
     """Run the command line and exit with one of the codes of ``docs/reference/commands.md``."""
+    if threading.current_thread() is threading.main_thread():
+        signal.signal(signal.SIGINT, _stop)
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):  # Windows would use its code page, which lacks most of the world's letters
             stream.reconfigure(encoding="utf-8", errors="backslashreplace")
@@ -153,6 +157,13 @@ def main(arguments: list[str] | None = None) -> None:
     # the same, and that search is a tenth of what a whole call costs.
     gc.freeze()
     sys.exit(code)
+
+
+def _stop(*_: object) -> None:
+    """End at once, as Ctrl-C asks for; asyncio would do so only when its threads are done with their files."""
+    show_cursor = "\x1b[?25h" if sys.stderr.isatty() else ""  # a progress bar hides it
+    os.write(2, f"{show_cursor}\nInterrupted. What was indexed so far is kept.\n".encode())
+    os._exit(130)  # the index is safe: what was not committed is rolled back when it is opened again
 
 
 def _run(arguments: list[str] | None) -> Any:

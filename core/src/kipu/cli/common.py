@@ -5,9 +5,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import logging
-import os
 import sys
-import threading
 import unicodedata
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO, TypeVar
@@ -78,7 +76,7 @@ class Output:
     def skipped(self, files: Sequence[SkippedFile]) -> None:
         """Name the files that could not be indexed: the first ones, or all of them if people want to know it all."""
         shown = files if self.verbose else files[:10]
-        self.notes(f"skipped {file.path}: {file.reason}" for file in shown)
+        self.notes(f"skipped {harmless(file.path)}: {file.reason}" for file in shown)
         if len(files) > len(shown):
             self.note(f"... and {len(files) - len(shown)} more; --verbose names all of them")
 
@@ -265,17 +263,9 @@ def open_memory(workspace: Path, output: Output) -> Memory:
 
 
 def run(work: Coroutine[Any, Any, Answer]) -> Answer:
-    """Run asynchronous work to its end, or to Ctrl-C, which asyncio would obey only when a thread is done."""
+    """Run asynchronous work to its end."""
     import asyncio
-    import signal
 
-    def stop(*_: object) -> None:
-        show_cursor = "\x1b[?25h" if sys.stderr.isatty() else ""  # a progress bar hides it
-        os.write(2, f"{show_cursor}\nInterrupted. What was indexed so far is kept.\n".encode())
-        os._exit(130)  # the index is safe: what was not committed is rolled back when it is opened again
-
-    if threading.current_thread() is threading.main_thread():
-        signal.signal(signal.SIGINT, stop)
     return asyncio.run(work)
 
 
