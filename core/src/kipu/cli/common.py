@@ -222,8 +222,14 @@ def load_plugins_in_advance() -> Plugins:
 
 
 def _load(blocked: Mapping[str, str]) -> Plugins:
-    with contextlib.redirect_stdout(sys.stderr):  # some libraries greet whoever imports them
-        return Plugins(blocked)
+    """Load plugins, once in a call: what its flags are and what it then works with are the same."""
+    context = click.get_current_context(silent=True)
+    loaded: dict[tuple[str, ...], Plugins] = context.find_root().meta.setdefault("kipu.plugins", {}) if context else {}
+    key = tuple(f"{name} {place}" for name, place in blocked.items())
+    if key not in loaded:
+        with contextlib.redirect_stdout(sys.stderr):  # some libraries greet whoever imports them
+            loaded[key] = Plugins(blocked)
+    return loaded[key]
 
 
 def blocked_plugins(workspace: Path | None = None) -> dict[str, str]:
