@@ -12,6 +12,7 @@ import errno
 import itertools
 import os
 import sqlite3
+import time
 from typing import TYPE_CHECKING, Any
 
 import aiosqlite
@@ -256,13 +257,31 @@ class Database:
             self._make_tables(wait)
 
     def _make_tables(self, wait: float) -> None:
+        """Make the tables where they are not there, and wait for another process that is making them.
+
+        SQLite's own waiting leaves out the moment in which a file becomes a WAL database: then it fails at once.
+        """
+        end = time.monotonic() + wait
+        while True:
+            try:
+                return self._make_tables_now(wait)
+            except self.driver.OperationalError as error:
+                if "locked" not in str(error) or time.monotonic() > end:
+                    raise
+            time.sleep(0.01)
+
+    def _make_tables_now(self, wait: float) -> None:
         connection = self.driver.connect(self.path, timeout=wait, isolation_level=None)
         try:
             if schema.is_current(connection):
                 return
+            # In one transaction each: another process may be making the very tables that are looked at.
+            connection.execute("BEGIN")
             schema.check_ownership(connection)
+            connection.execute("COMMIT")
             connection.execute("PRAGMA journal_mode = WAL")
             connection.execute("BEGIN IMMEDIATE")
+            schema.check_ownership(connection)
             if not schema.is_current(connection):
                 if not schema.is_empty(connection):
                     self.notes.append(
