@@ -1,7 +1,7 @@
 """Opens the SQLite file of the index: with which settings, and what to do when it cannot be used.
 
 The index is derived from the memory files. One that is damaged, or that another version of Kipu made, is set aside
-or made anew; nothing in it is worth a failed search.
+or made anew; nothing in it is worth a failed search. What is not Kipu's is moved aside whole.
 """
 
 from __future__ import annotations
@@ -197,7 +197,7 @@ class Database:
                 _count(file, 1)
                 return _Open(connection, file, times_closed)
             except schema.OtherSchemaError:
-                pass
+                pass  # to this version it is as if there was no index, until it makes its own
             except self.driver.OperationalError:
                 if self._file() == file:
                     raise

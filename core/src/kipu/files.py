@@ -71,6 +71,11 @@ class Scan:
             return None  # removed while we looked
         return None
 
+    def give_up(self, name: str, error: OSError, ending: str = "") -> None:
+        """Note that what is there could not be looked at: what the index has of it is kept."""
+        self.missing.append(name)
+        self.skipped.append(SkippedFile(printable(name) + ending, f"cannot be read: {error.strerror or error}"))
+
     def covers(self, path: str) -> bool:
         """Whether the scan could have seen ``path``: not where its folder was missing or could not be read."""
         if not self.missing and not self.dangling:
@@ -231,8 +236,7 @@ class Workspace:
             except FileNotFoundError:
                 continue  # removed while we looked
             except OSError as error:
-                scan.missing.append(name)
-                scan.skipped.append(SkippedFile(printable(name), f"cannot be read: {error.strerror or error}"))
+                scan.give_up(name, error)
             walk.finish_folders(scan)
         return scan
 
@@ -272,8 +276,7 @@ class _Walk:
         except FileNotFoundError:
             return  # removed while we looked
         except OSError as error:
-            scan.missing.append(name)
-            scan.skipped.append(SkippedFile(printable(name) + "/", f"cannot be read: {error.strerror or error}"))
+            scan.give_up(name, error, ending="/")
             return
         # Reached by a link, what is here has another name of its own, by which the configuration may leave it out.
         own_name = self.workspace.name_of(real)
@@ -288,8 +291,7 @@ class _Walk:
             except FileNotFoundError:
                 continue  # removed while we looked
             except OSError as error:
-                scan.missing.append(child)
-                scan.skipped.append(SkippedFile(printable(child), f"cannot be read: {error.strerror or error}"))
+                scan.give_up(child, error)
 
     def _entry(self, name: str, entry: os.DirEntry[str], scan: Scan) -> None:
         if entry.is_symlink():

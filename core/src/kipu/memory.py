@@ -110,7 +110,7 @@ class Memory:
             async with self._syncing:
                 indexer = self._indexer()
                 pending = await indexer.look(force=force, prune=prune)
-                report = await self._take_in(indexer, pending, force=force, on_progress=on_progress)
+                report = await self._take_in(indexer, pending, force=force, prune=prune, on_progress=on_progress)
                 report.notes += indexer.absent_paths(pending)
                 return report
 

@@ -307,7 +307,11 @@ class IndexedStrategy(Strategy, Protocol):
         ...
 
     async def create(self, connection: aiosqlite.Connection) -> None:
-        """Make empty tables; drop those of an earlier version first. Must neither commit nor roll back."""
+        """Make empty tables; drop those of an earlier version first.
+
+        Like `add` and `remove`, it is called within a transaction and cannot end it: ``executescript``, which commits
+        before anything else, is refused.
+        """
         ...
 
     async def add(self, connection: aiosqlite.Connection, chunks: Sequence[StoredChunk]) -> None:
