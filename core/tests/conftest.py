@@ -44,11 +44,11 @@ def write(workspace: Path) -> Callable[[str, str], Path]:
 def config(workspace: Path) -> Callable[..., MemoryConfig]:
     """A configuration of the workspace with the doubles for components."""
 
-    def config(files: dict[str, Any] | None = None, **search: Any) -> MemoryConfig:
+    def config(files: dict[str, Any] | None = None, index: dict[str, Any] | None = None, **search: Any) -> MemoryConfig:
         return MemoryConfig(
             workspace,
             files=FilesConfig(**(files or {})),
-            index=IndexConfig(chunker=Paragraphs()),
+            index=IndexConfig(**({"chunker": Paragraphs()} | (index or {}))),
             search=SearchConfig(**({"strategy": Words(), "postprocessors": []} | search)),
         )
 

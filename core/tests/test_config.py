@@ -105,7 +105,7 @@ def test_what_is_not_configured_has_its_default(workspace: Path, text: str) -> N
 def test_a_workspace_without_a_file_has_the_defaults(workspace: Path) -> None:
     config = load_config(workspace)
     assert config == MemoryConfig(workspace)
-    assert (config.index.chunker, config.search.strategy) == ("markdown", "keyword")
+    assert (config.index.chunker, config.search.strategy) == ("markdown", None)
     assert (config.search.postprocessors, config.search.max_results, config.search.sync) == (None, 6, True)
 
 
@@ -171,7 +171,7 @@ COMPONENTS = 'must be a list of names such as "example", or of tables such as { 
         ("workspace = 'x'", 'no option "workspace". The workspace is the folder of this file.'),
         (
             "[serch]\nmax_results = 3",
-            'no option "serch". Did you mean "search"? It has: files, index, search, plugins.',
+            'no option "serch". Did you mean "search"? It has: files, index, search, plugins, timezone.',
         ),
         (
             "[search]\nmax_result = 3",
@@ -320,7 +320,9 @@ async def test_a_component_that_no_plugin_provides_is_named_when_it_is_needed(wo
         lambda: SearchConfig(max_results="3"),  # type: ignore[arg-type]
         lambda: SearchConfig(max_results=0),
         lambda: SearchConfig(sync="no"),  # type: ignore[arg-type]
-        lambda: SearchConfig(strategy=None),
+        lambda: SearchConfig(strategy=3),
+        lambda: IndexConfig(cache_bytes=-1),
+        lambda: MemoryConfig(timezone="Europe/Atlantis"),
         lambda: SearchConfig(postprocessors="threshold"),
         lambda: FilesConfig(paths="docs"),
         lambda: FilesConfig(exclude=[1]),  # type: ignore[list-item]

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 import pytest
-from doubles import Paragraphs, Words
+from doubles import Hashing, Paragraphs, Words
 
 from kipu import IndexReport, Memory, Query, SearchResults, hookspecs
 from kipu.plugins import KINDS, PluginInfo, Plugins
@@ -33,7 +33,7 @@ class OnePerFile:
 
 
 # What the examples leave to their reader to write.
-READERS = {"Paragraphs": Paragraphs, "Newest": Words, "OnePerFile": OnePerFile}
+READERS = {"HashingEmbedder": Hashing, "Paragraphs": Paragraphs, "Newest": Words, "OnePerFile": OnePerFile}
 
 
 def example(hook: Callable[..., None]) -> str:
@@ -63,6 +63,7 @@ def test_the_hooks_are_these() -> None:
     assert sorted(HOOKS) == [
         "kipu_indexed",
         "kipu_register_chunkers",
+        "kipu_register_embedders",
         "kipu_register_postprocessors",
         "kipu_register_strategies",
         "kipu_searched",
@@ -80,6 +81,7 @@ def test_a_hook_is_documented_with_its_parameters_its_version_and_an_example(nam
 @pytest.mark.parametrize(
     ("hook", "kind", "name", "cls"),
     [
+        ("kipu_register_embedders", "embedder", "hashing", Hashing),
         ("kipu_register_chunkers", "chunker", "paragraphs", Paragraphs),
         ("kipu_register_strategies", "strategy", "newest", Words),
         ("kipu_register_postprocessors", "postprocessor", "one-per-file", OnePerFile),

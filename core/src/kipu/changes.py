@@ -5,39 +5,26 @@ Everything here runs inside of a transaction of the caller's; so no index is eve
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
-import sqlite3
 from typing import TYPE_CHECKING, Any
 
 import attrs
 
-from .driver import is_trouble_with_the_file, uninterrupted
-from .errors import KipuError, PluginFailedError
 from .files import date_of, source_of
-from .index import (
-    CHUNK_COLUMNS,
-    CHUNKS_AND_FILES,
-    KnownFile,
-    count_chunks,
-    known_files,
-    parts,
-    schema_version,
-    stored_chunk,
-)
+from .index import KnownFile, known_files
 from .types import StoredChunk
+from .vectors import let_go, parts, take_in
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+    from collections.abc import Sequence
 
     import aiosqlite
 
     from .files import FoundFile
-    from .types import Chunk, IndexedStrategy
+    from .tables import Tables
+    from .types import Chunk
 
-__all__ = ["Batch", "PreparedFile", "apply", "backfill"]
-
-_BACKFILLED_AT_A_TIME = 1000
+__all__ = ["Batch", "PreparedFile", "apply"]
 
 
 @attrs.frozen
@@ -80,13 +67,13 @@ class Batch:
     removed: list[KnownFile] = attrs.field(factory=list)
 
 
-async def apply(connection: aiosqlite.Connection, batch: Batch, strategies: Mapping[str, IndexedStrategy]) -> set[str]:
+async def apply(connection: aiosqlite.Connection, batch: Batch, tables: Sequence[Tables]) -> set[str]:
     """Change the index as the batch says, and return the paths that were left as they are.
 
     Those are files that another process wrote since the batch was prepared: what it read may be newer, so they are to
     be looked at again. Chunks that a file had before keep their rows, with new line numbers where they moved. A
-    strategy that is not among ``strategies`` misses the change; it is forgotten here, and backfilled when it is used
-    again.
+    strategy whose tables are not among ``tables`` misses the change; they are forgotten here, and backfilled when it is
+    used again. Chunks whose text was embedded before get their vector at once.
     """
     seen = {file.path: file.before for file in batch.files} | {file.path: file for file in batch.removed}
     seen |= {file.before.path: file.before for file in batch.files if file.before is not None and file.renamed}
@@ -106,42 +93,12 @@ async def apply(connection: aiosqlite.Connection, batch: Batch, strategies: Mapp
     removed = [file.id for file in batch.removed if file.path not in overtaken]
     plan.gone += [row.id for file_id in removed for row in rows.get(file_id, [])]
     await file_rows.write(connection)
-    await plan.write(connection, strategies)
+    await plan.write(connection, tables)
     await connection.executemany("DELETE FROM files WHERE id = ?", [(file_id,) for file_id in removed])
-    marks = ", ".join("?" * len(strategies))
-    await connection.execute(f"DELETE FROM strategies WHERE name NOT IN ({marks})", list(strategies))
+    recorded = await connection.execute_fetchall("SELECT name, space_id FROM strategies")
+    forgotten = {(row[0], row[1]) for row in recorded} - {each.key for each in tables}
+    await connection.executemany("DELETE FROM strategies WHERE name = ? AND space_id = ?", sorted(forgotten))
     return overtaken
-
-
-async def backfill(
-    connection: aiosqlite.Connection,
-    name: str,
-    strategy: IndexedStrategy,
-    on_progress: Callable[[int, int], None] = lambda done, total: None,
-) -> None:
-    """Make a strategy's tables and fill them from the chunks that the index has; no file is read for it.
-
-    :param on_progress: called with the number of chunks done and of all chunks.
-    """
-    async with _blamed(connection, name):
-        await strategy.create(connection)
-    total, done, last = await count_chunks(connection), 0, 0
-    while True:
-        rows = list(
-            await connection.execute_fetchall(
-                f"SELECT {CHUNK_COLUMNS} FROM {CHUNKS_AND_FILES} WHERE chunks.id > ? ORDER BY chunks.id LIMIT ?",
-                (last, _BACKFILLED_AT_A_TIME),
-            )
-        )
-        if not rows:
-            break
-        async with _blamed(connection, name):
-            await strategy.add(connection, [stored_chunk(row) for row in rows])
-        done, last = done + len(rows), rows[-1][0]
-        on_progress(done, total)
-    await connection.execute(
-        "INSERT OR REPLACE INTO strategies (name, schema_version) VALUES (?, ?)", (name, schema_version(strategy))
-    )
 
 
 # --- A batch, worked out before it is written ----------------------------------------------------------------------
@@ -194,12 +151,11 @@ class _Plan:
             self._stored.append(StoredChunk(id, name, file.path, source, date, *said))
         self.gone += [row.id for left in old.values() for row in left]
 
-    async def write(self, connection: aiosqlite.Connection, strategies: Mapping[str, IndexedStrategy]) -> None:
+    async def write(self, connection: aiosqlite.Connection, tables: Sequence[Tables]) -> None:
         """Change the chunks, and let each strategy follow: it is told of renamed chunks as if they came anew."""
-        if self.gone or self._renamed:
-            for name, strategy in strategies.items():
-                async with _blamed(connection, name):
-                    await strategy.remove(connection, self.gone + self._renamed)
+        await let_go(connection, self.gone)
+        for each in tables:
+            await each.remove(connection, self.gone + (self._renamed if each.space is None else []))
         await connection.executemany("DELETE FROM chunks WHERE id = ?", [(id,) for id in self.gone])
         await connection.executemany(
             "UPDATE chunks SET position = ?, chunk = ?, start_line = ?, end_line = ? WHERE id = ?", self._moved
@@ -209,10 +165,11 @@ class _Plan:
             "text, context) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
             self._new,
         )
-        if self._stored:
-            for name, strategy in strategies.items():
-                async with _blamed(connection, name):
-                    await strategy.add(connection, self._stored)
+        had = await take_in(connection, [row[0] for row in self._new])
+        for each in tables:
+            await each.add_chunks(connection, self._stored)
+            for space, vectors in had.items():
+                await each.add_vectors(connection, space, vectors)
 
 
 class _FileRows:
@@ -246,36 +203,6 @@ class _FileRows:
             "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
             self._new,
         )
-
-
-@contextlib.asynccontextmanager
-async def _blamed(connection: aiosqlite.Connection, name: str) -> AsyncIterator[None]:
-    """Keep a strategy from ending the transaction, and say which it was that failed.
-
-    What SQLite says of the whole database is not its fault.
-    """
-    try:
-        await connection.set_authorizer(_within_the_transaction)
-        yield
-    except (Exception, SystemExit) as error:
-        if isinstance(error, KipuError) or is_trouble_with_the_file(error):
-            raise
-        raise PluginFailedError(
-            f"The strategy {name} failed while indexing: {type(error).__name__}: {error}. What this batch would have "
-            "changed is as it was. To make its tables anew: kipu index --force. To go on without it, name another "
-            "one: search.strategy in kipu.toml, or search(strategy=...)."
-        ) from error
-    finally:
-        await uninterrupted(connection.set_authorizer(None))
-
-
-def _within_the_transaction(action: int, *_: object) -> int:
-    """Deny what would commit or roll back: ``executescript`` does, before anything else, and nobody notices."""
-    return sqlite3.SQLITE_DENY if action in (_TRANSACTION, _SAVEPOINT) else sqlite3.SQLITE_OK
-
-
-# https://www.sqlite.org/c3ref/c_alter_table.html
-_TRANSACTION, _SAVEPOINT = 22, 32
 
 
 def _chunk_name(path: str, text: str, times_before: int) -> str:

@@ -19,6 +19,9 @@ from .plugins import check_component, did_you_mean, options_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from datetime import date
+
+    import cattrs
 
     from .plugins import PerCallOption, Plugins, Registration
 
@@ -77,6 +80,10 @@ def _is_table(kind: type) -> Validator:
 
 _strings = _must("a list of texts", _is_strings)
 _component = _must('a name such as "example", or a table such as { use = "example", ... }', _is_component)
+_component_or_none = _must(
+    'a name such as "example", or a table such as { use = "example", ... }',
+    lambda value: value is None or _is_component(value),
+)
 _components = _must(
     'a list of names such as "example", or of tables such as { use = "example", ... }',
     lambda value: value is None or (isinstance(value, (list, tuple)) and all(map(_is_component, value))),
@@ -106,12 +113,28 @@ class FilesConfig:
 
 @attrs.frozen
 class IndexConfig:
-    """How memory files become chunks."""
+    """How memory files become chunks, and chunks become vectors."""
 
     chunker: Any = attrs.field(
         default="markdown",
         validator=_component,
         metadata={"help": "The chunker: a name, or a table with `use` and its options."},
+    )
+    embedder: Any = attrs.field(
+        default=None,
+        validator=_component_or_none,
+        metadata={
+            "help": "The embedder: a name, or a table with `use` and its options. By default `onnx`, which needs no "
+            "network, where it is installed; where it is not, searches go by words."
+        },
+    )
+    cache_bytes: int = attrs.field(
+        default=200_000_000,
+        validator=_must("a whole number of at least 0", lambda value: type(value) is int and value >= 0),
+        metadata={
+            "help": "How much of the vectors to keep that no chunk needs now, in bytes: those of texts that are gone, "
+            "and of other embedders. Those that were used longest ago go first."
+        },
     )
 
 
@@ -120,9 +143,12 @@ class SearchConfig:
     """How queries become results."""
 
     strategy: Any = attrs.field(
-        default="keyword",
-        validator=_component,
-        metadata={"help": "The strategy: a name, or a table with `use` and its options."},
+        default=None,
+        validator=_component_or_none,
+        metadata={
+            "help": "The strategy: a name, or a table with `use` and its options. By default `hybrid` where it and the "
+            "two that it uses are installed, else `keyword`."
+        },
     )
     postprocessors: Sequence[Any] | None = attrs.field(
         default=None,
@@ -158,6 +184,17 @@ class PluginsConfig:
     )
 
 
+def _is_timezone(value: Any) -> bool:
+    if value == "":
+        return True
+    from zoneinfo import ZoneInfo
+
+    try:
+        return isinstance(value, str) and ZoneInfo(value) is not None
+    except (ValueError, OSError, LookupError):
+        return False
+
+
 def _to_path(value: Any) -> Path:
     try:
         return Path(value)
@@ -177,6 +214,21 @@ class MemoryConfig:
     index: IndexConfig = attrs.field(factory=IndexConfig, validator=_is_table(IndexConfig))
     search: SearchConfig = attrs.field(factory=SearchConfig, validator=_is_table(SearchConfig))
     plugins: PluginsConfig = attrs.field(factory=PluginsConfig, validator=_is_table(PluginsConfig))
+    timezone: str = attrs.field(
+        default="",
+        validator=_must('the name of a time zone such as "Europe/Berlin"', _is_timezone),
+        metadata={"help": "The time zone in which a day begins and ends. By default that of this machine."},
+    )
+
+    def today(self) -> date:
+        """The day that it is now, in the time zone of the workspace."""
+        from datetime import datetime
+
+        if not self.timezone:
+            return datetime.now().astimezone().date()
+        from zoneinfo import ZoneInfo
+
+        return datetime.now(ZoneInfo(self.timezone)).date()
 
 
 def load_config(workspace: Path) -> MemoryConfig:
@@ -258,7 +310,27 @@ def _call(factory: Any, values: Mapping[str, Any], where: str) -> Any:
 
 
 def _structure(tables: Mapping[str, Any], target: Any, where: str) -> Any:
-    """Build an attrs class from tables, strictly: cattrs left to itself turns "false" into True and drops typos."""
+    """Build an attrs class from tables, strictly, or say what is wrong with them."""
+    import cattrs
+
+    try:
+        return _strict_converter().structure(tables, target)
+    except (cattrs.ClassValidationError, cattrs.ForbiddenExtraKeysError) as error:
+        raise ConfigurationError("\n".join(f"{where}: {line}" for line in _explain(error, ()))) from None
+    except NameError as error:
+        raise PluginFailedError(
+            f"{where}: the types of its options cannot be looked up ({error}). Its author must import them outside of "
+            "`if TYPE_CHECKING`."
+        ) from error
+    except cattrs.StructureHandlerNotFoundError as error:
+        raise PluginFailedError(
+            f"{where}: an option has a type that no file can give ({error.type_}). Its author must annotate it as what "
+            "TOML has, or as Any."
+        ) from error
+
+
+def _strict_converter() -> cattrs.Converter:
+    """A converter that takes nothing for something else: left to itself, it turns "false" into True and drops typos."""
     import cattrs
     from cattrs.cols import is_sequence, list_structure_factory
     from cattrs.gen import make_dict_structure_fn
@@ -298,15 +370,7 @@ def _structure(tables: Mapping[str, Any], target: Any, where: str) -> Any:
         return hook
 
     configure_union_passthrough(str | int | float | bool | None, converter)
-    try:
-        return converter.structure(tables, target)
-    except (cattrs.ClassValidationError, cattrs.ForbiddenExtraKeysError) as error:
-        raise ConfigurationError("\n".join(f"{where}: {line}" for line in _explain(error, ()))) from None
-    except NameError as error:
-        raise PluginFailedError(
-            f"{where}: the types of its options cannot be looked up ({error}). Its author must import them outside of "
-            "`if TYPE_CHECKING`."
-        ) from error
+    return converter
 
 
 _SPOKEN = {bool: "true or false", int: "a whole number", float: "a number", str: "a text in quotes"}

@@ -108,12 +108,14 @@ class Database:
                     raise
 
     @contextlib.asynccontextmanager
-    async def reader(self) -> AsyncIterator[aiosqlite.Connection]:
+    async def reader(self, *, further: bool = False) -> AsyncIterator[aiosqlite.Connection]:
         """A read-only connection of one's own. Where there is no index yet, it reads an empty one.
 
+        :param further: who has one already takes another one, and does not wait for it: else two could wait for each
+            other.
         :raises IndexUnavailableError: the index cannot be read.
         """
-        async with self._reading:
+        async with contextlib.nullcontext() if further else self._reading:
             with self._explained():
                 opened = await self._take_reader()
                 try:
@@ -205,7 +207,7 @@ class Database:
         return _Open(await self._connect(":memory:", schema.TABLES), None, times_closed)
 
     async def _give_back(self, opened: _Open) -> None:
-        if opened.file is None or opened.times_closed != self._times_closed:
+        if opened.file is None or opened.times_closed != self._times_closed or len(self._idle) >= _READERS:
             await self._close(opened)
         else:
             self._idle.append(opened)

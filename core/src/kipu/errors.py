@@ -7,7 +7,10 @@ Each class is one kind of mistake; each message says what happened, where, and w
     ├── PluginError
     │   ├── PluginNotFoundError  a component or an option that no installed plugin provides
     │   ├── PluginClashError     two plugins that register one name
-    │   └── PluginFailedError    a plugin that raised while it was working
+    │   ├── PluginFailedError    a plugin that raised while it was working
+    │   └── EmbedderError        an embedder that cannot embed: no key, refused, no answer
+    │       ├── EmbedderBusyError    one that may be able to in a moment
+    │       └── TextTooLongError     texts that are longer than its model takes
     ├── WorkspaceError
     │   ├── WorkspaceNotFoundError   a workspace that is not there
     │   └── OutsideWorkspaceError    a path that leads out of the workspace
@@ -19,8 +22,15 @@ Each class is one kind of mistake; each message says what happened, where, and w
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
 __all__ = [
     "ConfigurationError",
+    "EmbedderBusyError",
+    "EmbedderError",
     "IndexBusyError",
     "IndexUnavailableError",
     "KipuError",
@@ -31,6 +41,7 @@ __all__ = [
     "PluginFailedError",
     "PluginNotFoundError",
     "QueryError",
+    "TextTooLongError",
     "WorkspaceError",
     "WorkspaceNotFoundError",
 ]
@@ -66,6 +77,37 @@ class PluginFailedError(PluginError):
     """A plugin raised while it was working. The plugin's own exception is the ``__cause__``."""
 
     exit_code = 1
+
+
+class EmbedderError(PluginError):
+    """An embedder cannot embed: a missing or wrong key, a refused connection, no answer in time, a model it lacks.
+
+    Embedders raise it with a sentence that says what to do. Indexing and searching go on by words.
+    """
+
+    exit_code = 1
+
+
+class EmbedderBusyError(EmbedderError):
+    """An embedder cannot embed at the moment: a rate limit, or a fault of the server's.
+
+    :param retry_after: how many seconds the provider asks to wait; None where it does not say.
+    """
+
+    def __init__(self, message: str, retry_after: float | None = None) -> None:
+        super().__init__(message)
+        self.retry_after = retry_after
+
+
+class TextTooLongError(EmbedderError):
+    """Texts are longer than the model takes. The kernel splits them and goes on.
+
+    :param positions: which of the texts of this call; None where the embedder cannot tell.
+    """
+
+    def __init__(self, message: str, positions: Sequence[int] | None = None) -> None:
+        super().__init__(message)
+        self.positions = positions
 
 
 class WorkspaceError(KipuError):

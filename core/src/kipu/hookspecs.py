@@ -37,7 +37,7 @@ from typing import TYPE_CHECKING
 import pluggy
 
 if TYPE_CHECKING:
-    from .types import Chunker, IndexReport, PostProcessor, Query, Register, SearchResults, Strategy
+    from .types import Chunker, Embedder, IndexReport, PostProcessor, Query, Register, SearchResults, Strategy
 
 __all__ = ["hookimpl", "hookspec"]
 
@@ -56,6 +56,20 @@ def kipu_register_chunkers(register: Register[Chunker]) -> None:
         @hookimpl
         def kipu_register_chunkers(register):
             register("paragraphs", Paragraphs)
+    """
+
+
+@hookspec
+def kipu_register_embedders(register: Register[Embedder]) -> None:
+    """Register classes that turn texts into vectors.
+
+    :param register: call it as ``register(name, cls)``; instances of ``cls`` are a `kipu.types.Embedder`.
+
+    New in version 0.1.0. The smallest example::
+
+        @hookimpl
+        def kipu_register_embedders(register):
+            register("hashing", HashingEmbedder)
     """
 
 

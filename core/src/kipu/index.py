@@ -5,27 +5,25 @@ from __future__ import annotations
 from datetime import date
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from .errors import ConfigurationError
 from .types import FileInfo, StoredChunk
+from .vectors import parts
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Sequence
 
     import aiosqlite
 
-    from .types import IndexedStrategy, Query
+    from .types import Query
 
 __all__ = [
+    "CHUNKS_AND_FILES",
     "CHUNK_COLUMNS",
-    "IndexReader",
     "KnownFile",
     "count_chunks",
     "file_infos",
-    "indexed_strategies",
+    "filters",
     "known_files",
-    "outdated",
-    "parts",
-    "schema_version",
+    "load_chunks",
     "sources",
     "stored_chunk",
 ]
@@ -52,41 +50,31 @@ class KnownFile(NamedTuple):  # not attrs: one is made for every file, before ev
     problem: str | None
 
 
-class IndexReader:
-    """What a strategy sees of the index during one search: a `kipu.types.Index`."""
+def filters(query: Query) -> tuple[str, list[Any]]:
+    """The query's filters as an SQL condition on ``files``, and its parameters."""
+    conditions, parameters = [], []
+    if query.source is not None:
+        conditions.append("files.source = ?")
+        parameters.append(query.source)
+    if query.since is not None:
+        conditions.append("files.date >= ?")
+        parameters.append(query.since.isoformat())
+    if query.until is not None:
+        conditions.append("files.date <= ?")
+        parameters.append(query.until.isoformat())
+    return " AND ".join(conditions) or "1", parameters
 
-    def __init__(self, connection: aiosqlite.Connection) -> None:
-        self._connection = connection
 
-    @property
-    def connection(self) -> aiosqlite.Connection:
-        """The read-only connection of this search."""
-        return self._connection
-
-    def where(self, query: Query) -> tuple[str, list[Any]]:
-        """The query's filters as an SQL condition on ``files``, and its parameters."""
-        conditions, parameters = [], []
-        if query.source is not None:
-            conditions.append("files.source = ?")
-            parameters.append(query.source)
-        if query.since is not None:
-            conditions.append("files.date >= ?")
-            parameters.append(query.since.isoformat())
-        if query.until is not None:
-            conditions.append("files.date <= ?")
-            parameters.append(query.until.isoformat())
-        return " AND ".join(conditions) or "1", parameters
-
-    async def chunks(self, ids: Iterable[int]) -> dict[int, StoredChunk]:
-        """Load chunks by the ids of their rows, in the order given."""
-        wanted = list(dict.fromkeys(ids))
-        found: dict[int, StoredChunk] = {}
-        for marks, part in parts(wanted):
-            rows = await self._connection.execute_fetchall(
-                f"SELECT {CHUNK_COLUMNS} FROM {CHUNKS_AND_FILES} WHERE chunks.id IN ({marks})", part
-            )
-            found.update((row[0], stored_chunk(row)) for row in rows)
-        return {id: found[id] for id in wanted if id in found}
+async def load_chunks(connection: aiosqlite.Connection, ids: Iterable[int]) -> dict[int, StoredChunk]:
+    """Load chunks by the ids of their rows, in the order given."""
+    wanted = list(dict.fromkeys(ids))
+    found: dict[int, StoredChunk] = {}
+    for marks, part in parts(wanted):
+        rows = await connection.execute_fetchall(
+            f"SELECT {CHUNK_COLUMNS} FROM {CHUNKS_AND_FILES} WHERE chunks.id IN ({marks})", part
+        )
+        found.update((row[0], stored_chunk(row)) for row in rows)
+    return {id: found[id] for id in wanted if id in found}
 
 
 async def known_files(connection: aiosqlite.Connection, paths: Sequence[str] | None = None) -> dict[str, KnownFile]:
@@ -124,59 +112,9 @@ async def count_chunks(connection: aiosqlite.Connection) -> int:
     return int(row[0])
 
 
-async def outdated(connection: aiosqlite.Connection, strategies: Mapping[str, IndexedStrategy]) -> list[str]:
-    """The strategies whose own tables were never made, or were made by another version of theirs."""
-    rows = await connection.execute_fetchall("SELECT name, schema_version FROM strategies")
-    have = {row[0]: row[1] for row in rows}
-    return [name for name, strategy in strategies.items() if have.get(name) != schema_version(strategy)]
-
-
-def indexed_strategies(strategies: Mapping[str, Any]) -> dict[str, IndexedStrategy]:
-    """Those of the strategies that keep an index of their own, by the name of their class.
-
-    Strategies of one class share their tables, so what is kept up to date is an index for each class.
-
-    :raises ConfigurationError: one of them has only a part of what it takes, or two of one class want other tables.
-    """
-    needed = ("schema_version", "create", "add", "remove")
-    found: dict[str, IndexedStrategy] = {}
-    for name, strategy in strategies.items():
-        have = [part for part in needed if hasattr(strategy, part)]
-        if have and len(have) < len(needed):
-            lacking = ", ".join(part for part in needed if part not in have)
-            raise ConfigurationError(
-                f'The strategy "{name}" has {", ".join(have)} but lacks {lacking}: '
-                "a strategy with an index of its own has all four (kipu.types.IndexedStrategy)."
-            )
-        if have:
-            kind = f"{type(strategy).__module__}.{type(strategy).__qualname__}"
-            other = found.setdefault(kind, strategy)
-            if schema_version(other) != schema_version(strategy):
-                raise ConfigurationError(
-                    f'The strategy "{name}" wants tables of version {schema_version(strategy)}, and another strategy '
-                    f"of the class {kind} wants version {schema_version(other)}: they share them. Use one of the two."
-                )
-    return found
-
-
 def stored_chunk(row: Sequence[Any]) -> StoredChunk:
     """A row of the columns `CHUNK_COLUMNS` as an object."""
     return StoredChunk(row[0], row[1], row[2], row[3], _date(row[4]), *row[5:])
-
-
-def parts(values: Sequence[Any]) -> Iterator[tuple[str, Sequence[Any]]]:
-    """Values in pieces that one statement can take, each with the question marks for it.
-
-    SQLite's limit on parameters was 999 until version 3.32, and some builds still have it.
-    """
-    for start in range(0, len(values), 900):
-        part = values[start : start + 900]
-        yield ", ".join("?" * len(part)), part
-
-
-def schema_version(strategy: IndexedStrategy) -> str:
-    """The version of a strategy's tables, as the index records it."""
-    return str(strategy.schema_version)
 
 
 def _date(text: str | None) -> date | None:

@@ -14,13 +14,14 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
-from .changes import Batch, PreparedFile, apply, backfill
+from .changes import Batch, PreparedFile, apply
 from .database import BUSY_SECONDS
 from .decoding import NotTextError, decode
 from .errors import KipuError, MemoryFileError, PluginFailedError
 from .files import Scan, folders_above, is_memory_file_name
-from .index import KnownFile, count_chunks, known_files, outdated
+from .index import KnownFile, count_chunks, known_files
 from .plugins import options_of
+from .tables import backfill, outdated, tables_of
 from .types import Chunk, Document, IndexReport, SkippedFile
 
 if TYPE_CHECKING:
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
 
     from .database import Database
     from .files import FoundFile, Workspace
-    from .types import Chunker, IndexedStrategy
+    from .types import Chunker
 
 __all__ = ["Indexer", "Pending"]
 
@@ -46,7 +47,8 @@ _TICK_NS = 2_000_000_000
 class Pending:
     """How the files on disk differ from the index.
 
-    ``touched`` are files that say what they said, but whose time stamp the index does not have.
+    ``touched`` are files that say what they said, but whose time stamp the index does not have. ``tables`` is true when
+    a strategy's tables are to be made.
     """
 
     scan: Scan
@@ -56,7 +58,7 @@ class Pending:
     vanished: list[KnownFile] = attrs.field(factory=list)
     kept: list[KnownFile] = attrs.field(factory=list)
     unchanged: int = 0
-    strategies: list[str] = attrs.field(factory=list)
+    tables: bool = False
 
     @property
     def paths(self) -> list[str]:
@@ -66,7 +68,7 @@ class Pending:
     @property
     def matters(self) -> bool:
         """Whether a search would find something else if it was taken in."""
-        return bool(self.changed or self.vanished or self.strategies)
+        return bool(self.changed or self.vanished or self.tables)
 
     def __bool__(self) -> bool:
         return self.matters or bool(self.touched)
@@ -74,12 +76,16 @@ class Pending:
 
 @attrs.define
 class Indexer:
-    """Brings one index up to date with one workspace."""
+    """Brings one index up to date with one workspace.
+
+    ``strategies`` are those with an index of their own, and ``identity`` is that of the embedder that is used.
+    """
 
     database: Database
     workspace: Workspace
     chunker: Chunker
-    strategies: Mapping[str, IndexedStrategy]
+    strategies: Mapping[str, Any]
+    identity: str | None = None
 
     # --- looking ---------------------------------------------------------------------------------------------------
 
@@ -87,9 +93,10 @@ class Indexer:
         """Compare what is on disk with what the index has: by time stamp and size, then by SHA-256."""
         async with self.database.reader() as connection:
             known = await known_files(connection)
-            stale = await outdated(connection, self.strategies)
+            tables = await tables_of(connection, self.strategies, self.identity)
+            stale = await outdated(connection, tables)
         pending = await asyncio.to_thread(self._compare, known, force, prune)
-        pending.strategies = list(self.strategies) if force else stale
+        pending.tables = bool(tables if force else stale)
         return pending
 
     def _compare(self, known: dict[str, KnownFile], force: bool, prune: bool) -> Pending:
@@ -182,10 +189,11 @@ class Indexer:
     ) -> set[str]:
         """Take in what is pending, and return the files that another process wrote meanwhile."""
         report.skipped, report.pending = list(pending.scan.skipped), []
-        if pending.strategies:
+        if pending.tables:
             async with self.database.transaction(wait) as connection:
-                for name in pending.strategies if force else await outdated(connection, self.strategies):
-                    await backfill(connection, name, self.strategies[name])
+                tables = await tables_of(connection, self.strategies, self.identity)
+                for each in tables if force else await outdated(connection, tables):
+                    await backfill(connection, each)
         vanished, overtaken, done = _ByHash(pending.vanished), set(), 0
         on_progress(done, len(pending.changed))
         for files in _batches(pending.changed):
@@ -247,9 +255,10 @@ class Indexer:
         if not batch.files and not batch.removed:
             return set()
         async with self.database.transaction(wait) as connection:
-            for name in await outdated(connection, self.strategies):
-                await backfill(connection, name, self.strategies[name])
-            overtaken = await apply(connection, batch, self.strategies)
+            tables = await tables_of(connection, self.strategies, self.identity)
+            for each in await outdated(connection, tables):
+                await backfill(connection, each)
+            overtaken = await apply(connection, batch, tables)
         if report is not None:
             _count(report, batch, overtaken)
         return overtaken

@@ -28,20 +28,31 @@ if TYPE_CHECKING:
 
 __all__ = ["KINDS", "PerCallOption", "PluginInfo", "Plugins", "did_you_mean", "disabled_by_environment"]
 
-OPTIONS_OF_SEARCH = ("max_results", "strategy", "source", "since", "until", "sync", "on_progress")
+OPTIONS_OF_SEARCH = (
+    "max_results",
+    "strategy",
+    "source",
+    "since",
+    "until",
+    "sync",
+    "explain",
+    "explain_path",
+    "on_progress",
+)
 _NAME = re.compile("[a-z0-9][a-z0-9-]*")
 _OPTION = re.compile("[a-z][a-z0-9_]*")
 _FLAGS_OF_SEARCH = ("query", "full", "no_sync", "workspace", "json", "quiet", "verbose", "help")
 
 _logger = logging.getLogger("kipu")
 
-KINDS = ("chunker", "strategy", "postprocessor")
+KINDS = ("embedder", "chunker", "strategy", "postprocessor")
 _HOOKS = {
+    "embedder": "kipu_register_embedders",
     "chunker": "kipu_register_chunkers",
     "strategy": "kipu_register_strategies",
     "postprocessor": "kipu_register_postprocessors",
 }
-_METHODS = {"chunker": "chunk", "strategy": "search", "postprocessor": "process"}
+_METHODS = {"embedder": "embed", "chunker": "chunk", "strategy": "search", "postprocessor": "process"}
 
 
 @attrs.define

@@ -15,7 +15,7 @@ __all__ = [
     "make",
 ]
 
-VERSION = 1
+VERSION = 2
 # "KIPU": what stands in a file at https://www.sqlite.org/fileformat.html#application_id
 APPLICATION_ID = 0x4B495055
 TABLES = """
@@ -47,10 +47,33 @@ CREATE TABLE chunks (
 );
 CREATE INDEX chunks_by_file ON chunks(file_id, position);
 CREATE INDEX chunks_by_name ON chunks(chunk);
-CREATE TABLE strategies (
-    name TEXT PRIMARY KEY,
-    schema_version TEXT NOT NULL
+CREATE INDEX chunks_by_hash ON chunks(hash);
+CREATE TABLE spaces (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    identity TEXT NOT NULL UNIQUE,
+    dimension INTEGER NOT NULL,
+    recipe TEXT NOT NULL
 );
+CREATE TABLE embeddings (
+    id INTEGER PRIMARY KEY,
+    space_id INTEGER NOT NULL REFERENCES spaces(id),
+    hash TEXT NOT NULL,
+    vector BLOB NOT NULL,
+    used INTEGER NOT NULL,
+    UNIQUE (space_id, hash)
+);
+CREATE TABLE unembedded (
+    space_id INTEGER NOT NULL REFERENCES spaces(id),
+    chunk_id INTEGER NOT NULL,
+    problem TEXT,
+    PRIMARY KEY (space_id, chunk_id)
+) WITHOUT ROWID;
+CREATE TABLE strategies (
+    name TEXT NOT NULL,
+    space_id INTEGER NOT NULL,
+    schema_version TEXT NOT NULL,
+    PRIMARY KEY (name, space_id)
+) WITHOUT ROWID;
 """
 
 
@@ -106,9 +129,29 @@ def _statements() -> list[str]:
 def _drop_all(connection: Any) -> None:
     """Drop every table, virtual ones first: they drop those that belong to them."""
     tables = connection.execute("SELECT name, sql FROM sqlite_master WHERE type = 'table'").fetchall()
-    for name, _ in sorted(tables, key=lambda table: not (table[1] or "").upper().startswith("CREATE VIRTUAL")):
+    for name, sql in sorted(tables, key=lambda table: not _is_virtual(table[1])):
         if (
-            not name.startswith("sqlite_")
-            and connection.execute("SELECT 1 FROM sqlite_master WHERE name = ?", (name,)).fetchone()
+            name.startswith("sqlite_")
+            or connection.execute("SELECT 1 FROM sqlite_master WHERE name = ?", (name,)).fetchone() is None
         ):
+            continue
+        try:
             connection.execute(f'DROP TABLE "{name}"')
+        except Exception as error:
+            if not _is_virtual(sql) or "no such module" not in str(error):
+                raise
+            _forget_virtual(connection, name)
+
+
+def _is_virtual(sql: str | None) -> bool:
+    return (sql or "").upper().startswith("CREATE VIRTUAL")
+
+
+def _forget_virtual(connection: Any, name: str) -> None:
+    """Drop a virtual table whose module, an extension perhaps, is not here.
+
+    It has no pages of its own, only an entry; the tables that it keeps its data in are dropped like any other.
+    """
+    connection.execute("PRAGMA writable_schema = 1")
+    connection.execute("DELETE FROM sqlite_master WHERE type = 'table' AND name = ?", (name,))
+    connection.execute("PRAGMA writable_schema = RESET")

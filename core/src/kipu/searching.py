@@ -7,21 +7,28 @@ from collections.abc import Iterable
 from datetime import date, datetime
 from typing import TYPE_CHECKING, Any
 
+import attrs
+
 from .config import MOST_RESULTS
 from .driver import is_trouble_with_the_file
 from .errors import KipuError, PluginFailedError, QueryError
-from .index import IndexReader, indexed_strategies, outdated, sources
+from .index import filters, load_chunks, sources
 from .plugins import did_you_mean
 from .snippets import snippet
+from .tables import indexed_strategies, needs_vectors, outdated, tables_of
 from .types import Hit, Query, SearchResult, StoredChunk
+from .vectors import count_pending, known_spaces, read_vectors
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Sequence
+    from collections.abc import Awaitable, Mapping, Sequence
 
+    import aiosqlite
+
+    from .components import Pipeline
     from .database import Database
-    from .types import PostProcessor, Strategy
+    from .types import Explanation, Vectors, VectorSpace
 
-__all__ = ["make_query", "search", "source_note", "unknown_source"]
+__all__ = ["Found", "IndexReader", "make_query", "result_of", "search", "source_note", "unknown_source"]
 
 # How many hits a strategy is asked for, so that post-processors have something to choose from.
 _HITS_PER_RESULT = 4
@@ -35,6 +42,7 @@ def make_query(
     source: str | None = None,
     since: date | str | None = None,
     until: date | str | None = None,
+    today: date | None = None,
 ) -> Query:
     """A checked query.
 
@@ -53,7 +61,7 @@ def make_query(
     if first and last and first > last:
         raise QueryError(f"since ({first}) is after until ({last}): nothing can be between them.")
     limit = max(_FEWEST_HITS, _HITS_PER_RESULT * max_results)
-    return Query(text, max_results, limit, source, first, last)
+    return Query(text, max_results, limit, source, first, last, today)
 
 
 def _date(name: str, value: date | str | None) -> date | None:
@@ -67,26 +75,123 @@ def _date(name: str, value: date | str | None) -> date | None:
         raise QueryError(f"{name} must be a date such as 2026-11-29, not {value!r}.") from None
 
 
-async def search(
-    database: Database, query: Query, name: str, strategy: Strategy, postprocessors: Sequence[PostProcessor]
-) -> list[SearchResult]:
+class IndexReader:
+    """What a strategy sees of the index during one search: a `kipu.types.Index`.
+
+    ``strategies`` are those that it may ask in its turn.
+    """
+
+    def __init__(self, database: Database, connection: aiosqlite.Connection, strategies: Mapping[str, Any]) -> None:
+        self._database = database
+        self._connection = connection
+        self._strategies = strategies
+
+    @property
+    def connection(self) -> aiosqlite.Connection:
+        """The read-only connection of this search."""
+        return self._connection
+
+    def where(self, query: Query) -> tuple[str, list[Any]]:
+        """The query's filters as an SQL condition on ``files``, and its parameters."""
+        return filters(query)
+
+    async def chunks(self, ids: Iterable[int]) -> dict[int, StoredChunk]:
+        """Load chunks by the ids of their rows, in the order given."""
+        return await load_chunks(self._connection, ids)
+
+    async def vectors(self, space: VectorSpace, ids: Sequence[int]) -> tuple[list[int], Vectors]:
+        """The vectors of chunks: the ids that have one, and a matrix with a row for each."""
+        return await read_vectors(self._connection, space, ids)
+
+    async def search(self, strategy: str, query: Query) -> list[Hit] | None:
+        """What another strategy finds, on a connection of its own; None where it cannot answer now."""
+        chosen = self._strategies[strategy]
+        if needs_vectors(chosen) and query.embedding is None:
+            return None
+        async with self._database.reader(further=True) as connection:
+            if not await _is_ready(connection, strategy, chosen, query):
+                return None
+            reader = IndexReader(self._database, connection, self._strategies)
+            return (await _guarded(chosen, "search", query, reader))[: query.limit]
+
+    async def score(self, strategy: str, query: Query, ids: Sequence[int]) -> dict[int, float]:
+        """What another strategy thinks of chunks that it did not return; those it cannot judge are left out."""
+        chosen = self._strategies[strategy]
+        if not hasattr(chosen, "score") or not ids or (needs_vectors(chosen) and query.embedding is None):
+            return {}
+        async with self._database.reader(further=True) as connection:
+            if not await _is_ready(connection, strategy, chosen, query):
+                return {}
+            reader = IndexReader(self._database, connection, self._strategies)
+            scores: dict[int, float] = await _blamed(chosen, _started(chosen, "score", query, reader, ids))
+            return scores
+
+
+async def _is_ready(connection: aiosqlite.Connection, name: str, strategy: Any, query: Query) -> bool:
+    """Whether the tables of a strategy were made; one without any is always ready."""
+    identity = query.embedding.space.identity if query.embedding else None
+    tables = await tables_of(connection, indexed_strategies({name: strategy}), identity)
+    if query.embedding is not None:
+        tables = [each for each in tables if each.space in (None, query.embedding.space)]
+    return not await outdated(connection, tables)
+
+
+@attrs.frozen
+class Found:
+    """The hits of a search, best first, and how they came about: what the strategy and then each stage returned."""
+
+    hits: Sequence[Hit]
+    steps: Sequence[tuple[str, Sequence[Hit]]]
+
+
+async def search(database: Database, query: Query, pipeline: Pipeline) -> Found:
     """Run a query through a strategy and the post-processors. A strategy whose tables were not made yet finds nothing.
 
     :raises PluginFailedError: one of them raised.
     """
     async with database.reader() as connection:
-        if await outdated(connection, indexed_strategies({name: strategy})):
-            return []
-        hits = (await _guarded(strategy, "search", query, IndexReader(connection)))[: query.limit]
-    for postprocessor in postprocessors:
-        hits = await _guarded(postprocessor, "process", query, hits)
-    return [_result(hit, query) for hit in hits[: query.max_results]]
+        if not await _is_ready(connection, pipeline.name, pipeline.strategy, query):
+            return Found([], [(pipeline.name, [])])
+        reader = IndexReader(database, connection, pipeline.strategies)
+        hits = (await _guarded(pipeline.strategy, "search", query, reader))[: query.limit]
+        if any(needs_vectors(stage) for _, stage in pipeline.stages):
+            hits = await _with_vectors(connection, query, hits)
+    steps = [(pipeline.name, hits)]
+    for name, stage in pipeline.stages:
+        hits = await _guarded(stage, "process", query, hits)
+        steps.append((name, hits))
+    return Found(hits[: query.max_results], steps)
+
+
+async def _with_vectors(connection: aiosqlite.Connection, query: Query, hits: Sequence[Hit]) -> list[Hit]:
+    """The hits with the vectors of their chunks, in the space of the query, or else in the one that has the most."""
+    if query.embedding is not None:
+        space = query.embedding.space
+    else:
+        spaces = [known.space for known in (await known_spaces(connection)).values()]
+        if not spaces:
+            return list(hits)
+        pending = {each: await count_pending(connection, each) for each in spaces}
+        space = min(spaces, key=lambda each: pending[each])
+    ids, rows = await read_vectors(connection, space, [hit.chunk.id for hit in hits])
+    vectors = dict(zip(ids, rows, strict=True))
+    return [attrs.evolve(hit, vector=vectors.get(hit.chunk.id)) for hit in hits]
 
 
 async def _guarded(component: Any, method: str, *arguments: Any) -> list[Hit]:
     """The hits that a method of a plugin returns, or an error that names the plugin."""
-    try:
+
+    async def work() -> list[Hit]:
         return _checked(await _started(component, method, *arguments))
+
+    hits: list[Hit] = await _blamed(component, work())
+    return hits
+
+
+async def _blamed(component: Any, work: Awaitable[Any]) -> Any:
+    """What a plugin returns, or an error that names the plugin."""
+    try:
+        return await work
     except (Exception, SystemExit) as error:
         if isinstance(error, KipuError) or is_trouble_with_the_file(error):
             raise
@@ -117,7 +222,8 @@ def _checked(returned: Iterable[Any]) -> list[Hit]:
     return hits
 
 
-def _result(hit: Hit, query: Query) -> SearchResult:
+def result_of(hit: Hit, query: Query, explanation: Explanation | None = None) -> SearchResult:
+    """What the caller gets for a hit."""
     chunk = hit.chunk
     return SearchResult(
         path=chunk.path,
@@ -131,6 +237,7 @@ def _result(hit: Hit, query: Query) -> SearchResult:
         heading=chunk.heading,
         heading_level=chunk.heading_level,
         chunk=chunk.chunk,
+        explanation=explanation,
     )
 
 

@@ -12,6 +12,7 @@ import threading
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from . import memory
+from .embedding import BACKGROUND
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
@@ -93,7 +94,8 @@ class Memory:
         self._loop.close()
 
     async def _finish(self) -> None:
-        await asyncio.gather(*asyncio.all_tasks() - {asyncio.current_task()}, return_exceptions=True)
+        calls = [task for task in asyncio.all_tasks() if task.get_name() != BACKGROUND]
+        await asyncio.gather(*(task for task in calls if task is not asyncio.current_task()), return_exceptions=True)
         await self._memory.close()
         await self._loop.shutdown_default_executor()
 
@@ -118,9 +120,20 @@ class Memory:
         *,
         prune: bool = False,
         on_progress: Callable[[int, int], None] = lambda done, total: None,
+        on_embedding: Callable[[int, int], None] = lambda done, total: None,
     ) -> IndexReport:
         """Bring the index up to date: `kipu.Memory.index`."""
-        return self._wait(self._memory.index(force, prune=prune, on_progress=on_progress))
+        return self._wait(self._memory.index(force, prune=prune, on_progress=on_progress, on_embedding=on_embedding))
+
+    def reindex(
+        self,
+        embedder: str | None = None,
+        *,
+        force: bool = False,
+        on_progress: Callable[[int, int], None] = lambda done, total: None,
+    ) -> IndexReport:
+        """Embed everything with another embedder: `kipu.Memory.reindex`."""
+        return self._wait(self._memory.reindex(embedder, force=force, on_progress=on_progress))
 
     def add(self, path: str | os.PathLike[str], force: bool = False) -> IndexReport:
         """Index one file now: `kipu.Memory.add`."""
@@ -137,6 +150,8 @@ class Memory:
         since: date | str | None = None,
         until: date | str | None = None,
         sync: bool | None = None,
+        explain: bool = False,
+        explain_path: str | None = None,
         on_progress: Callable[[int, int], None] = lambda done, total: None,
         **options: Any,
     ) -> SearchResults:
@@ -151,6 +166,8 @@ class Memory:
                 since=since,
                 until=until,
                 sync=sync,
+                explain=explain,
+                explain_path=explain_path,
                 on_progress=on_progress,
                 **options,
             )
@@ -177,6 +194,16 @@ class Memory:
         self._memory.register_postprocessor(name, postprocessor)
 
 
-for _name in ("index", "add", "search", "files", "status", "check", "register_strategy", "register_postprocessor"):
+for _name in (
+    "index",
+    "add",
+    "reindex",
+    "search",
+    "files",
+    "status",
+    "check",
+    "register_strategy",
+    "register_postprocessor",
+):
     # What each does is said once; whoever asks for help here shall read it too.
     getattr(Memory, _name).__doc__ = getattr(memory.Memory, _name).__doc__

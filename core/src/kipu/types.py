@@ -8,7 +8,7 @@ objects; a `Query` makes a strategy return `Hit` objects, post-processors change
 from __future__ import annotations
 
 import hashlib
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar, runtime_checkable
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar, runtime_checkable
 
 import attrs
 
@@ -17,11 +17,18 @@ if TYPE_CHECKING:
     from datetime import date
 
     import aiosqlite
+    import numpy as np
+    from numpy.typing import NDArray
+
+    Vectors = NDArray[np.float32]
 
 __all__ = [
+    "ArmScore",
     "Chunk",
     "Chunker",
     "Document",
+    "Embedder",
+    "Explanation",
     "FileInfo",
     "Hit",
     "Index",
@@ -29,14 +36,22 @@ __all__ = [
     "IndexedStrategy",
     "PostProcessor",
     "Query",
+    "QueryEmbedding",
     "Register",
+    "Role",
     "SearchResult",
     "SearchResults",
     "SkippedFile",
+    "StageChange",
     "Status",
     "StoredChunk",
     "Strategy",
+    "VectorIndexedStrategy",
+    "VectorSpace",
 ]
+
+Role = Literal["document", "query"]
+"""What a text is to an embedder: some models want to know whether it is searched, or searched with."""
 
 
 # --- From a file to its chunks -------------------------------------------------------------------------------------
@@ -102,12 +117,42 @@ class StoredChunk:
 
 
 @attrs.frozen
+class VectorSpace:
+    """The vectors of one embedder, which can be compared with each other and with no others.
+
+    ``id`` is a small number of the index's own, never used twice, and may be a part of the name of a table.
+    ``identity`` is that of the embedder, and ``dimension`` the length of each vector.
+    """
+
+    id: int
+    identity: str
+    dimension: int
+
+
+@attrs.frozen(eq=False)
+class QueryEmbedding:
+    """What a query means, and what its embedder says of itself and of the query.
+
+    ``vector`` has the shape ``(dimension,)``, is float32 and of length 1. ``languages`` are the languages that the
+    embedder knows, as ISO 639-1 codes, and None where it does not say. ``unknown_share`` is the part of the query, from
+    0 to 1, that its tokenizer did not know, and None where it does not say.
+    """
+
+    space: VectorSpace
+    vector: Vectors
+    languages: Sequence[str] | None = None
+    unknown_share: float | None = None
+
+
+@attrs.frozen
 class Query:
     """A search as the plugins see it.
 
     A strategy returns at most ``limit`` hits, more than the ``max_results`` that the caller will get, so that
     post-processors have something to choose from. ``source``, ``since`` and ``until`` are filters, which
-    `Index.where` turns into SQL; both dates are included, and a date range leaves evergreen files out.
+    `Index.where` turns into SQL; both dates are included, and a date range leaves evergreen files out. ``today`` is the
+    day of the search in the time zone of the workspace. ``embedding`` is there where a strategy needs vectors, or uses
+    one that does, and the query could be embedded.
     """
 
     text: str
@@ -116,15 +161,49 @@ class Query:
     source: str | None = None
     since: date | None = None
     until: date | None = None
+    today: date | None = None
+    embedding: QueryEmbedding | None = None
 
 
 @attrs.frozen
 class Hit:
-    """A chunk on its way to becoming a result: with its score in [0, 1], and the scores of the arms behind it."""
+    """A chunk on its way to becoming a result: with its score in [0, 1], and the scores of the arms behind it.
+
+    ``vector`` is the chunk's, float32 and of length 1: there for a post-processor that needs vectors, where the chunk
+    has one. It is compared neither by ``==`` nor shown.
+    """
 
     chunk: StoredChunk
     score: float
     scores: Mapping[str, float] = attrs.field(factory=dict)
+    vector: Vectors | None = attrs.field(default=None, eq=False, repr=False)
+
+
+@attrs.frozen
+class ArmScore:
+    """How one arm saw a hit: its rank among the hits, from 1, and its score in [0, 1]."""
+
+    rank: int
+    score: float
+
+
+@attrs.frozen
+class StageChange:
+    """What a post-processor did to a hit: its rank, from 1, and its score, before and after."""
+
+    stage: str
+    rank_before: int
+    rank_after: int
+    score_before: float
+    score_after: float
+
+
+@attrs.frozen
+class Explanation:
+    """Why a result stands where it stands: what each arm of the strategy gave it, and what each stage changed."""
+
+    arms: Mapping[str, ArmScore]
+    stages: Sequence[StageChange]
 
 
 @attrs.frozen
@@ -132,7 +211,7 @@ class SearchResult:
     """One answer: which lines of which file, how well they fit, and what they say.
 
     ``snippet`` is the part of ``text`` where the query matched; ``scores`` are the scores by arm; ``chunk`` names the
-    chunk and stays the same while its text and its file stay.
+    chunk and stays the same while its text and its file stay. ``explanation`` is there where it was asked for.
     """
 
     path: str
@@ -146,14 +225,17 @@ class SearchResult:
     heading: str
     heading_level: int
     chunk: str
+    explanation: Explanation | None = None
 
 
 class SearchResults(list[SearchResult]):
     """The results of a search, best first, and what the caller should know about them.
 
     ``stale`` is true when files changed that the search could not take into account, and ``pending`` names them.
-    ``degraded`` is true when the search had to go on with less than what was configured. ``notes`` says why, in
-    sentences for people. All are empty or false when all is well.
+    ``degraded`` is true when the search had to go on with less than what was configured, as by words where the query
+    could not be embedded. ``pending_vectors`` is how many chunks could be found by words only, because they are not
+    embedded yet. ``notes`` says why, in sentences for people. All are empty, 0 or false when all is well. ``absence``
+    is a sentence that says why the file of ``search(..., explain_path=...)`` is not among the results.
     """
 
     def __init__(
@@ -164,12 +246,16 @@ class SearchResults(list[SearchResult]):
         degraded: bool = False,
         notes: Sequence[str] = (),
         stale: bool | None = None,
+        pending_vectors: int = 0,
+        absence: str | None = None,
     ) -> None:
         super().__init__(results)
         self.pending = list(pending)
         self.degraded = degraded
         self.notes = list(notes)
         self.stale = bool(self.pending) if stale is None else stale
+        self.pending_vectors = pending_vectors
+        self.absence = absence
 
 
 # --- What the caller learns of the index ---------------------------------------------------------------------------
@@ -190,7 +276,8 @@ class IndexReport:
     ``skipped`` names files that are not in the index as they are on disk, each with its reason; those of them that
     may yet be read are ``pending``, and what the index has of them is kept. ``missing`` names folders that are
     configured or were indexed before and are not there now: what the index holds of them is kept until they come back
-    or until ``index(prune=True)``. ``notes`` are sentences for people.
+    or until ``index(prune=True)``. ``embedded`` is how many texts were embedded, and ``pending_vectors`` how many
+    chunks are found by words only until they are. ``notes`` are sentences for people.
     """
 
     added: int = 0
@@ -204,6 +291,8 @@ class IndexReport:
     missing: list[str] = attrs.field(factory=list)
     notes: list[str] = attrs.field(factory=list)
     seconds: float = 0.0
+    embedded: int = 0
+    pending_vectors: int = 0
 
 
 @attrs.frozen
@@ -228,7 +317,10 @@ class Status:
     """The state of a workspace and of its index.
 
     ``sources`` are the labels with the number of their files; ``pending``, ``skipped``, ``missing`` and ``notes`` mean
-    the same as in an `IndexReport`. ``index_bytes`` is the size of the index on disk.
+    the same as in an `IndexReport`. ``index_bytes`` is the size of the index on disk. ``embedder`` is the name of the
+    one that is used, None where searches go by words; ``vectors`` counts the chunks that have a vector, by the identity
+    of the embedder, of which there may be several side by side; ``pending_vectors`` counts those without one of the
+    embedder that is used.
     """
 
     workspace: str
@@ -245,6 +337,9 @@ class Status:
     index_path: str
     index_bytes: int
     sqlite: str
+    embedder: str | None = None
+    pending_vectors: int = 0
+    vectors: Mapping[str, int] = attrs.field(factory=dict)
 
 
 # --- What plugins implement ----------------------------------------------------------------------------------------
@@ -263,6 +358,37 @@ class Chunker(Protocol):
         ...
 
 
+@runtime_checkable
+class Embedder(Protocol):
+    """Turns texts into vectors, so that texts that mean the same are near each other.
+
+    Four more things are optional. ``languages``: the languages that the model knows, as ISO 639-1 codes; None, or not
+    given, where that is not known. ``unknown_share(text)``: the part of a text, from 0 to 1, that its tokenizer does
+    not know. ``batch_size``: how many texts it is given in one call, 64 where it does not say. ``async close()``:
+    called when the memory is closed.
+
+    An option that is a secret, such as a key, has the metadata ``secret=True``: it is written nowhere.
+    """
+
+    @property
+    def identity(self) -> str:
+        """The model and all that changes its vectors, and nothing else: vectors of one identity are kept and compared.
+
+        Known without loading the model, and the same in every process and on every machine.
+        """
+        ...
+
+    async def embed(self, texts: Sequence[str], *, role: Role) -> Vectors:
+        """Return one row for each text: float32, of the shape ``(len(texts), dimension)``, none of them zero.
+
+        What it raises tells the kernel what to do: `kipu.errors.TextTooLongError` for texts beyond the model's window,
+        which it then splits; `kipu.errors.EmbedderBusyError` for what may pass by itself, which it tries again a few
+        times; any other error ends embedding for this run. The kernel gives it texts of about the same length, stores
+        what each call returns before the next, checks it, and scales it to length 1.
+        """
+        ...
+
+
 class Index(Protocol):
     """What a strategy may ask of the index while it searches."""
 
@@ -271,7 +397,9 @@ class Index(Protocol):
         """A read-only connection, this search's own, for tables of the strategy's own and for these of the kernel:
 
         ``files(id, path, source, date, ...)`` and
-        ``chunks(id, file_id, chunk, start_line, end_line, heading, heading_level, text, context, ...)``.
+        ``chunks(id, file_id, chunk, hash, start_line, end_line, heading, heading_level, text, context, ...)`` and
+        ``embeddings(space_id, hash, vector, ...)``: the vector of every chunk with that hash, as little-endian float32
+        numbers, of length 1.
         """
         ...
 
@@ -283,10 +411,36 @@ class Index(Protocol):
         """Load chunks by the ids of their rows, in the order given. Ids that do not exist are left out."""
         ...
 
+    async def vectors(self, space: VectorSpace, ids: Sequence[int]) -> tuple[list[int], Vectors]:
+        """The vectors of chunks: the ids that have one, in the order given, and a matrix with a row for each."""
+        ...
+
+    async def search(self, strategy: str, query: Query) -> list[Hit] | None:
+        """What another strategy finds, on a connection of its own; may be awaited side by side with others.
+
+        None where it cannot answer now: it needs vectors, and the query or the index has none.
+
+        :param strategy: one of the names in the ``strategies`` of the strategy that asks.
+        """
+        ...
+
+    async def score(self, strategy: str, query: Query, ids: Sequence[int]) -> dict[int, float]:
+        """What another strategy thinks of chunks that it did not return, by id; those it cannot judge are left out.
+
+        The scores are on the scale of those that its ``search`` returned for the same query.
+        """
+        ...
+
 
 @runtime_checkable
 class Strategy(Protocol):
-    """Turns a query into hits, best first."""
+    """Turns a query into hits, best first.
+
+    Three more things are optional. ``needs_vectors``: True where it cannot search without ``query.embedding``; it is
+    then only called with one. ``strategies``: the names of others that it searches with, through `Index.search`. And
+    ``async score(query, index, ids) -> dict[int, float]``: what it thinks of chunks that it did not return, on the
+    scale of those that it returns; another strategy asks for it through `Index.score`.
+    """
 
     async def search(self, query: Query, index: Index) -> list[Hit]:
         """Return at most ``query.limit`` hits that pass ``index.where(query)``, with scores in [0, 1], best first."""
@@ -324,8 +478,44 @@ class IndexedStrategy(Strategy, Protocol):
 
 
 @runtime_checkable
+class VectorIndexedStrategy(Strategy, Protocol):
+    """A strategy with an index of vectors of its own, one for each vector space; as `IndexedStrategy` in all else.
+
+    It has ``needs_vectors = True``. A chunk is added when it gets its vector, in the transaction that stores it.
+    """
+
+    needs_vectors: bool
+
+    @property
+    def schema_version(self) -> int | str:
+        """The version of the strategy's tables."""
+        ...
+
+    async def create(self, connection: aiosqlite.Connection, space: VectorSpace) -> None:
+        """Make empty tables for a space; drop those of an earlier version first."""
+        ...
+
+    async def add(
+        self, connection: aiosqlite.Connection, space: VectorSpace, ids: Sequence[int], vectors: Vectors
+    ) -> None:
+        """Take in the vectors of chunks, a row for each id."""
+        ...
+
+    async def remove(self, connection: aiosqlite.Connection, space: VectorSpace, ids: Sequence[int]) -> None:
+        """Forget chunks; some of them may never have been added."""
+        ...
+
+    async def drop(self, connection: aiosqlite.Connection, space: VectorSpace) -> None:
+        """Drop the tables for a space that is not searched any more."""
+        ...
+
+
+@runtime_checkable
 class PostProcessor(Protocol):
-    """Changes the hits of a strategy: leaves some out, scores them anew, puts them into another order."""
+    """Changes the hits of a strategy: leaves some out, scores them anew, puts them into another order.
+
+    One that has ``needs_vectors = True`` (optional) gets hits with their ``vector`` where there is one.
+    """
 
     async def process(self, query: Query, hits: list[Hit]) -> list[Hit]:
         """Return the hits to go on with, best first."""

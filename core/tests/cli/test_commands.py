@@ -110,6 +110,8 @@ def test_index_as_json_has_the_names_of_python(kipu: Kipu, write: Write) -> None
         "pending": [],
         "missing": [],
         "notes": [],
+        "embedded": 0,
+        "pending_vectors": 0,
     }
 
 
@@ -186,7 +188,14 @@ def test_search_as_json_has_the_names_of_python(kipu: Kipu, write: Write) -> Non
     write("memory/team/a.md", "# Cache\n\nvalkey\n")
     document = kipu("search", "valkey", "--json").json
     (result,) = document.pop("results")
-    assert document == {"query": "valkey", "stale": False, "degraded": False, "pending": [], "notes": []}
+    assert document == {
+        "query": "valkey",
+        "stale": False,
+        "degraded": False,
+        "pending": [],
+        "pending_vectors": 0,
+        "notes": [],
+    }
     assert len(result.pop("chunk")) == 16
     assert result == {
         "path": "memory/team/a.md",
@@ -199,6 +208,7 @@ def test_search_as_json_has_the_names_of_python(kipu: Kipu, write: Write) -> Non
         "source": "team",
         "heading": "Cache",
         "heading_level": 1,
+        "explanation": None,
     }
 
 

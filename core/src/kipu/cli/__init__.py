@@ -24,6 +24,7 @@ __all__ = ["COMMANDS", "kipu", "main"]
 # name: (module below this package, what it does)
 COMMANDS = {
     "index": ("index", "Bring the index up to date with the memory files."),
+    "reindex": ("index", "Embed everything with another embedder."),
     "add": ("index", "Index single files now, wherever they are in the workspace."),
     "search": ("search", "Find what the memory says about a question."),
     "files": ("inspect", "List the files that the index knows."),

@@ -129,9 +129,9 @@ def _controls(char: str) -> bool:
 
 
 class Progress:
-    """Shows how far long work has come. Work on a few files is done before a bar could be looked at."""
+    """Shows how far long work has come. Work on a few things is done before a bar could be looked at."""
 
-    _FEWEST_FILES = 100
+    _FEWEST = 100
 
     def __init__(self, what: str, *, shown: bool) -> None:
         self._what = what
@@ -147,7 +147,7 @@ class Progress:
             self._bar.stop()
 
     def _update(self, done: int, total: int) -> None:
-        if not self._shown or total < self._FEWEST_FILES:
+        if not self._shown or total < self._FEWEST:
             return
         if self._bar is None:
             from rich.console import Console

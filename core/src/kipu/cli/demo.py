@@ -38,7 +38,9 @@ def demo_command(output: Output, workspace: Path, folder: Path | None) -> None:
         found = []
         async with open_memory(folder, output) as memory:
             with output.progress("Indexing") as on_progress:
-                report = await memory.index(on_progress=on_progress)
+                with output.progress("Embedding") as on_embedding:
+                    report = await memory.index(on_progress=on_progress, on_embedding=on_embedding)
+                output.notes(report.notes)
             if not output.json:
                 output.line(f"{folder}: {report.added or report.unchanged} memory files, {report.chunks} chunks.\n")
             for search in SEARCHES:

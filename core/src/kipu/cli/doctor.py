@@ -127,6 +127,14 @@ def _index(status: Status) -> Iterator[Finding]:
     folder = os.path.dirname(status.index_path)
     if not os.access(folder if os.path.isdir(folder) else status.workspace, os.W_OK):
         yield Finding("problem", f"{folder} cannot be written: changes are not indexed", "Make the folder writable.")
+    if status.embedder is None:
+        yield Finding("hint", "no embedder: search by words only", "pip install kipu-embedder-onnx")
+    elif status.pending_vectors:
+        yield Finding(
+            "hint", f"{count(status.pending_vectors, 'chunk')} not embedded: found by words only", "kipu index"
+        )
+    else:
+        yield Finding("ok", f'embedder "{status.embedder}": search by meaning')
     if status.pending:
         yield Finding("hint", f"{count(len(status.pending), 'file')} not indexed as on disk", _PENDING)
     for file in status.skipped:

@@ -1,4 +1,4 @@
-"""``kipu index`` and ``kipu add``."""
+"""``kipu index``, ``kipu reindex`` and ``kipu add``."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from ..memory import Memory
     from ..types import IndexReport
 
-__all__ = ["add_command", "index_command"]
+__all__ = ["add_command", "index_command", "reindex_command"]
 
 NOTHING_INDEXED = 4
 
@@ -27,15 +27,17 @@ NOTHING_INDEXED = 4
 @click.option("--prune", is_flag=True, help="Forget files whose folder is missing.")
 @shared_options
 def index_command(output: Output, workspace: Path, *, force: bool, prune: bool) -> int:
-    """Bring the index up to date with the memory files.
+    """Bring the index up to date with the memory files, and embed all of it.
 
-    Only what changed is read. A search does the same by itself; this is for seeing what happens.
+    Only what changed is read and embedded. A search does the same by itself as far as it takes a moment.
     """
 
     async def work() -> tuple[IndexReport, bool]:
         async with open_memory(workspace, output) as memory:
-            with output.progress("Indexing") as on_progress:
-                report = await memory.index(force=force, prune=prune, on_progress=on_progress)
+            with output.progress("Indexing") as on_progress, output.progress("Embedding") as on_embedding:
+                report = await memory.index(
+                    force=force, prune=prune, on_progress=on_progress, on_embedding=on_embedding
+                )
             output.notes(memory.plugins.problems)
             return report, _found_nothing(memory, report)
 
@@ -50,7 +52,33 @@ def index_command(output: Output, workspace: Path, *, force: bool, prune: bool) 
             f"Nothing to index: {workspace} has no Markdown file in {MEMORY_FOLDER}/. "
             "Make a workspace with: kipu init. Or see one first: kipu demo"
         )
-    return NOTHING_INDEXED if nothing or report.skipped else 0
+    return NOTHING_INDEXED if nothing or report.skipped or report.pending_vectors else 0
+
+
+@click.command("reindex")
+@click.option("--embedder", metavar="NAME", help="The embedder. By default the one that is used.")
+@click.option("--force", is_flag=True, help="Embed also what has a vector already.")
+@shared_options
+def reindex_command(output: Output, workspace: Path, *, embedder: str | None, force: bool) -> int:
+    """Embed everything with another embedder, before or after the configuration names it.
+
+    The vectors of the one that is used stay, and go on answering meanwhile.
+    """
+
+    async def work() -> IndexReport:
+        async with open_memory(workspace, output) as memory:
+            with output.progress("Embedding") as on_progress:
+                report = await memory.reindex(embedder, force=force, on_progress=on_progress)
+            output.notes(memory.plugins.problems)
+            return report
+
+    report = run(work())
+    if output.json:
+        output.data(report)
+    elif not output.quiet:
+        output.line(_summary(report))
+    _tell(output, report)
+    return NOTHING_INDEXED if report.skipped or report.pending_vectors else 0
 
 
 @click.command("add")
@@ -78,6 +106,7 @@ def add_command(output: Output, workspace: Path, files: tuple[str, ...], *, forc
                     click.echo(f"Error: {harmless(str(error))}", err=True)
 
     run(work())
+    output.notes(note for report in total for note in report.notes)
     counts = {name: sum(getattr(report, name) for report in total) for name in ("added", "changed", "unchanged")}
     if output.json:
         output.data(counts | {"chunks": total[-1].chunks if total else 0, "failed": failed})
@@ -91,7 +120,8 @@ def _found_nothing(memory: Memory, report: IndexReport) -> bool:
 
 
 def _summary(report: IndexReport) -> str:
-    return f"{_counted(attrs.asdict(report, recurse=False))} ({report.seconds:.2f} s)"
+    embedded = f", {count(report.embedded, 'text')} embedded" if report.embedded else ""
+    return f"{_counted(attrs.asdict(report, recurse=False))}{embedded} ({report.seconds:.2f} s)"
 
 
 def _counted(counts: dict[str, int]) -> str:
@@ -103,5 +133,7 @@ def _counted(counts: dict[str, int]) -> str:
 def _tell(output: Output, report: IndexReport) -> None:
     output.notes(report.notes)
     output.skipped(report.skipped)
+    if report.pending_vectors:
+        output.note(f"Not embedded: {count(report.pending_vectors, 'chunk')}, found by words only.")
     for folder in report.missing:
         output.note(f"{folder} is missing; what was indexed of it is kept. If it is gone for good: kipu index --prune")

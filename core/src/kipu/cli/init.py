@@ -16,15 +16,18 @@ __all__ = ["init_command"]
 _CONFIG = """\
 # The configuration of Kipu. Everything here has a default; what is commented out shows it.
 
+# timezone = "Europe/Berlin"  # when a day begins; by default as on this machine
+
 # [files]
 # paths = []                  # further files and folders with memories, besides memory/
 # exclude = []                # what to leave out, in the syntax of .gitignore
 
 # [index]
 # chunker = "markdown"        # or with options: { use = "markdown", tokens = 200 }
+# embedder = "onnx"           # or { use = "litellm", model = "openai/text-embedding-3-small" }
 
 # [search]
-# strategy = "keyword"
+# strategy = "hybrid"         # by meaning and by words; "keyword" is by words alone
 # postprocessors = ["threshold"]   # or with options: [{ use = "threshold", min_score = 0.1 }]
 # max_results = 6
 # sync = true                 # a search first takes in what changed on disk

@@ -9,7 +9,7 @@ import click
 from ..errors import ConfigurationError
 from ..files import Workspace
 from ..searching import unknown_source
-from .common import Output, harmless, load_plugins, open_memory, run, shared_options
+from .common import Output, count, harmless, load_plugins, open_memory, run, shared_options
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -80,7 +80,7 @@ def status_command(output: Output, workspace: Path) -> None:
     if output.json:
         output.data(status)
         return
-    sources = ", ".join(f"{harmless(label)} ({count:,})" for label, count in status.sources.items())
+    sources = ", ".join(f"{harmless(label)} ({files:,})" for label, files in status.sources.items())
     output.line(f"workspace       {status.workspace}")
     output.line(f"files           {status.files:,}")
     output.line(f"chunks          {status.chunks:,}")
@@ -88,6 +88,12 @@ def status_command(output: Output, workspace: Path) -> None:
     output.line(f"pending         {len(status.pending):,}")
     output.line(f"chunker         {status.chunker}")
     output.line(f"strategy        {status.strategy}")
+    output.line(f"embedder        {status.embedder or 'none: search by words'}")
+    if status.embedder:
+        output.line(f"not embedded    {count(status.pending_vectors, 'chunk')}")
+    if output.verbose:
+        for identity, vectors in status.vectors.items():
+            output.line(f"vectors         {vectors:,} of {harmless(identity)}")
     output.line(f"post-processors {', '.join(status.postprocessors) or 'none'}")
     size = f"{status.index_bytes / 1e6:.1f} MB" if status.index_bytes else "not made yet"
     output.line(f"index           {status.index_path} ({size})")

@@ -12,20 +12,23 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from ..plugins import PerCallOption
-    from ..types import SearchResult, SearchResults
+    from ..types import Explanation, SearchResult, SearchResults
 
 TAB = "\t"
 
 __all__ = ["as_json", "print_result"]  # and search_command, which is made when it is asked for
 
 
-def _search(output: Output, workspace: Path, query: tuple[str, ...], *, full: bool, **options: Any) -> None:
+def _search(
+    output: Output, workspace: Path, query: tuple[str, ...], *, full: bool, explain: bool, **options: Any
+) -> None:
     """Find what the memory says about QUERY, best first.
 
     What changed on disk is indexed first. Quote a phrase to ask for it word by word: kipu search '"read replica"'.
     """
     text = " ".join(query)
     sync = False if options.pop("no_sync") else None
+    options["explain"] = explain or options.get("explain_path") is not None
     given = {name: value for name, value in options.items() if value is not None}
 
     async def work() -> SearchResults:
@@ -41,6 +44,8 @@ def _search(output: Output, workspace: Path, query: tuple[str, ...], *, full: bo
     else:
         for rank, result in enumerate(results, 1):
             print_result(output, rank, result, full=full)
+    if results.absence:
+        output.line(harmless(results.absence))
     output.notes(results.notes)
     if not results:
         output.note("No results.")
@@ -56,8 +61,9 @@ def as_json(query: str, results: SearchResults) -> dict[str, Any]:
         "stale": results.stale,
         "degraded": results.degraded,
         "pending": results.pending,
+        "pending_vectors": results.pending_vectors,
         "notes": results.notes,
-    }
+    } | ({"absence": results.absence} if results.absence else {})
 
 
 def print_result(output: Output, rank: int, result: SearchResult, *, full: bool = False) -> None:
@@ -68,7 +74,22 @@ def print_result(output: Output, rank: int, result: SearchResult, *, full: bool 
     output.line(f"{rank}. {place}  {result.score:.2f}{heading}")
     for line in (result.text if full else result.snippet).split("\n"):
         output.line(f"   {harmless(line, keep=TAB)}".rstrip())
+    if result.explanation is not None:
+        _print_explanation(output, result.explanation)
     output.line()
+
+
+def _print_explanation(output: Output, explanation: Explanation) -> None:
+    """Print what each arm gave a result, and what each stage changed."""
+    arms = [f"{harmless(name)} {arm.score:.3f} (number {arm.rank})" for name, arm in explanation.arms.items()]
+    output.line(click.style(f"   arms: {', '.join(arms) or 'none'}", dim=True))
+    for change in explanation.stages:
+        moved = change.rank_before != change.rank_after or change.score_before != change.score_after
+        before, after = f"{change.score_before:.3f}", f"{change.score_after:.3f}"
+        said = (
+            f"number {change.rank_before} -> {change.rank_after}, score {before} -> {after}" if moved else "as it was"
+        )
+        output.line(click.style(f"   {harmless(change.stage)}: {said}", dim=True))
 
 
 def _flag(option: PerCallOption) -> click.Option:
@@ -106,6 +127,8 @@ def _make_command() -> click.Command:
         click.Option(["--until"], metavar="DATE", help="Only dated files of this day or earlier."),
         click.Option(["--no-sync"], is_flag=True, help="Answer from the index as it is."),
         click.Option(["--full"], is_flag=True, help="Print whole chunks."),
+        click.Option(["--explain"], is_flag=True, help="Say how each result came to stand where it stands."),
+        click.Option(["--explain-path"], metavar="FILE", help="Say why FILE, relative to the workspace, is not there."),
     ]
     command.params[:0] = own
     taken = {parameter.name for parameter in command.params}

@@ -1,0 +1,148 @@
+"""Asks an embedder for vectors: checks what it answers, tries again what may pass by itself, and stops in time.
+
+What an embedder raises says what to do. `TextTooLongError`: the text is split, and its vector is the mean of those of
+its parts. `EmbedderBusyError`: a few more attempts, with longer and longer waits. Anything else: nothing more is asked
+in this run, since the next text would fare no better.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+from typing import TYPE_CHECKING, Any
+
+import attrs
+
+from .errors import EmbedderBusyError, EmbedderError, KipuError, TextTooLongError
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Sequence
+
+    from .types import Embedder, Role, Vectors
+
+__all__ = ["BACKOFF_SECONDS", "Asking", "embedding_text"]
+
+BACKOFF_SECONDS = (0.5, 1.0, 2.0)
+"""How long to wait before each further attempt, at least; after the last one, embedding stops for this run."""
+
+_LONGEST_WAIT_SECONDS = 30.0
+# A model that finds even this too long, in characters, would find everything too long.
+_SHORTEST_TEXT = 200
+# Far below the length of any vector that means something, and far above the noise of float32.
+_SMALLEST_NORM = 1e-6
+
+
+def embedding_text(heading: str, context: str, text: str) -> str:
+    """What is embedded of a chunk: its text, and what it takes to understand it."""
+    return "\n".join(part for part in (heading, context, text) if part)
+
+
+@attrs.frozen
+class Asking:
+    """How an embedder is asked: under which name it appears in messages, and how patiently.
+
+    ``dimension`` is that of the vectors that there are already, None before the first; ``backoff`` the seconds to wait
+    before each further attempt.
+    """
+
+    name: str
+    embedder: Embedder
+    dimension: int | None = None
+    backoff: Sequence[float] = ()
+
+    async def vectors(self, texts: Sequence[str], role: Role) -> list[Vectors | str]:
+        """A vector of length 1 for each text, or a sentence that says what is wrong with the one that came.
+
+        :raises EmbedderError: the embedder cannot go on.
+        """
+        try:
+            rows = await self._patiently(texts, role)
+        except TextTooLongError as error:
+            return await self._vectors_of_parts(texts, role, error)
+        checked = [self._checked(row) for row in rows]
+        if texts and all(isinstance(row, str) for row in checked) and len(texts) > 1:
+            raise EmbedderError(f'The embedder "{self.name}" gives no vector that can be used: {checked[0]}.')
+        return checked
+
+    async def _patiently(self, texts: Sequence[str], role: Role) -> Vectors:
+        for delay in (*self.backoff, None):
+            try:
+                return await self._once(texts, role)
+            except EmbedderBusyError as error:
+                wait = max(delay or 0.0, error.retry_after or 0.0)
+                if delay is None or wait > _LONGEST_WAIT_SECONDS:
+                    raise
+            await asyncio.sleep(wait)
+        raise AssertionError("unreachable")
+
+    async def _once(self, texts: Sequence[str], role: Role) -> Vectors:
+        """One call. What is wrong with all of its answer is an error of the embedder."""
+        import numpy as np
+
+        try:
+            rows = np.asarray(await _started(self.embedder, texts, role), dtype=np.float32)
+        except KipuError as error:
+            if isinstance(error, EmbedderError):
+                raise
+            raise EmbedderError(str(error)) from error
+        except (Exception, SystemExit) as error:
+            raise EmbedderError(f'The embedder "{self.name}" failed: {type(error).__name__}: {error}.') from error
+        if rows.ndim != 2 or len(rows) != len(texts):
+            what = f"{len(rows)} vectors" if rows.ndim == 2 else f"an array of the shape {rows.shape}"
+            raise EmbedderError(f'The embedder "{self.name}" returned {what} for {len(texts)} texts: none was stored.')
+        if rows.shape[1] != (self.dimension or rows.shape[1]) or not rows.shape[1]:
+            raise EmbedderError(
+                f'The embedder "{self.name}" returned vectors of dimension {rows.shape[1]}, and those that the index '
+                f"has of it are of dimension {self.dimension}: none was stored. If its model is another now, its "
+                "identity must be another too."
+            )
+        return rows
+
+    @staticmethod
+    def _checked(row: Vectors) -> Vectors | str:
+        import numpy as np
+
+        if not np.isfinite(row).all():
+            return "the vector has NaN or infinite numbers in it"
+        norm = float(np.linalg.norm(row.astype(np.float64)))
+        if norm < _SMALLEST_NORM:
+            return "the vector is zero"
+        return (row / norm).astype(np.float32)
+
+    # --- texts that are too long -----------------------------------------------------------------------------------
+
+    async def _vectors_of_parts(self, texts: Sequence[str], role: Role, error: TextTooLongError) -> list[Vectors | str]:
+        """Embed the texts that fit as they are, and the others in parts."""
+        if len(texts) == 1:
+            return [await self._mean_of_halves(texts[0], role, error)]
+        long = {position for position in error.positions or () if 0 <= position < len(texts)}
+        if not long:  # it does not say which: find out
+            middle = len(texts) // 2
+            return [*await self.vectors(texts[:middle], role), *await self.vectors(texts[middle:], role)]
+        short = [text for position, text in enumerate(texts) if position not in long]
+        fitting = iter(await self.vectors(short, role) if short else [])
+        return [
+            await self._mean_of_halves(text, role, error) if position in long else next(fitting)
+            for position, text in enumerate(texts)
+        ]
+
+    async def _mean_of_halves(self, text: str, role: Role, error: TextTooLongError) -> Vectors | str:
+        """The mean of the vectors of both halves of a text, each as long as its half."""
+        if len(text) < _SHORTEST_TEXT:
+            raise EmbedderError(f'The embedder "{self.name}" finds {len(text)} characters too long: {error}') from error
+        middle = len(text) // 2
+        space = text.rfind(" ", middle // 2, middle)
+        cut = space if space > 0 else middle
+        halves = [text[:cut], text[cut:]]
+        vectors = [*await self.vectors(halves[:1], role), *await self.vectors(halves[1:], role)]
+        first, second = vectors
+        if isinstance(first, str) or isinstance(second, str):
+            return first if isinstance(first, str) else second
+        return self._checked(first * len(halves[0]) + second * len(halves[1]))
+
+
+def _started(embedder: Any, texts: Sequence[str], role: Role) -> Awaitable[Any]:
+    work: Any = embedder.embed(list(texts), role=role)
+    if not inspect.isawaitable(work):
+        raise TypeError("embed() must be `async def`")
+    return work

@@ -1,0 +1,304 @@
+"""The components of one memory: made from its configuration when they are first needed, and kept."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import json
+from typing import TYPE_CHECKING, Any
+
+import attrs
+
+from .config import STANDARD_POSTPROCESSORS, build_component, with_options
+from .errors import ConfigurationError, EmbedderError, KipuError, QueryError
+from .plugins import check_component, options_of
+from .tables import indexed_strategies, needs_vectors
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from .config import MemoryConfig
+    from .plugins import Plugins
+    from .types import Chunker, Embedder, PostProcessor, Strategy
+
+__all__ = ["ChosenEmbedder", "Components", "Pipeline", "name_of"]
+
+STANDARD_EMBEDDER = "onnx"
+STANDARD_STRATEGY = ("hybrid", "vector", "keyword")
+STRATEGY_BY_WORDS = "keyword"
+# The order of the stages that a search may switch on; those of the user come after them.
+_ORDER_OF_STAGES = ("threshold", "decay", "mmr")
+
+
+@attrs.frozen
+class ChosenEmbedder:
+    """An embedder, what messages call it, and the recipe to make it again in another process: JSON without secrets."""
+
+    name: str
+    embedder: Embedder
+    identity: str
+    recipe: str
+
+
+@attrs.frozen
+class Pipeline:
+    """What a search runs through.
+
+    ``strategies`` are the chosen one and those that it searches with, by name; ``stages`` are post-processors by name.
+    """
+
+    name: str
+    strategies: Mapping[str, Any]
+    stages: Sequence[tuple[str, PostProcessor]]
+
+    @property
+    def strategy(self) -> Strategy:
+        """The chosen one."""
+        chosen: Strategy = self.strategies[self.name]
+        return chosen
+
+    @property
+    def needs_vectors(self) -> bool:
+        """Whether the query is to be embedded."""
+        return any(needs_vectors(strategy) for strategy in self.strategies.values())
+
+
+class Components:
+    """What the configuration names, and what was registered with this memory."""
+
+    def __init__(self, plugins: Plugins, config: MemoryConfig) -> None:
+        self._plugins = plugins
+        self._config = config
+        self._own: dict[str, Strategy] = {}
+        self._registered: list[tuple[str, PostProcessor]] = []
+        self._used: dict[str, Any] = {}
+        self._chunker: Chunker | None = None
+        self._stages: list[tuple[str, PostProcessor]] | None = None
+        self._embedder: ChosenEmbedder | None = None
+        self._earlier: dict[str, ChosenEmbedder | None] = {}
+
+    # --- what is configured ----------------------------------------------------------------------------------------
+
+    @property
+    def strategy_choice(self) -> Any:
+        """The configured strategy, or else by meaning and words where that is installed, or else by words."""
+        if self._config.search.strategy is not None:
+            return self._config.search.strategy
+        installed = self._plugins.names("strategy")
+        return STANDARD_STRATEGY[0] if all(name in installed for name in STANDARD_STRATEGY) else STRATEGY_BY_WORDS
+
+    @property
+    def postprocessor_choices(self) -> Sequence[Any]:
+        """The configured post-processors, or else the standard ones that are there to be used."""
+        if self._config.search.postprocessors is not None:
+            return self._config.search.postprocessors
+        return [name for name in STANDARD_POSTPROCESSORS if name in self._plugins.names("postprocessor")]
+
+    @property
+    def embedder_choice(self) -> Any:
+        """The configured embedder, or else the offline one where it is installed, or else None."""
+        if self._config.index.embedder is not None:
+            return self._config.index.embedder
+        return STANDARD_EMBEDDER if STANDARD_EMBEDDER in self._plugins.names("embedder") else None
+
+    def check(self) -> list[str]:
+        """What is wrong with the configured components, a sentence each; nothing where all of them can be used."""
+        choices = [("chunker", self._config.index.chunker, "index.chunker")]
+        if self.embedder_choice is not None:
+            choices.append(("embedder", self.embedder_choice, "index.embedder"))
+        choices += [
+            ("postprocessor", choice, f"search.postprocessors[{position}]")
+            for position, choice in enumerate(self.postprocessor_choices)
+        ]
+        wrong = []
+        for kind, choice, where in choices:
+            try:
+                build_component(self._plugins, kind, choice, where)
+            except KipuError as error:
+                wrong.append(str(error))
+        try:
+            self.strategies(None)
+        except KipuError as error:
+            wrong.append(str(error))
+        return wrong
+
+    # --- one of each -----------------------------------------------------------------------------------------------
+
+    def chunker(self) -> Chunker:
+        """The chunker."""
+        if self._chunker is None:
+            self._chunker = build_component(self._plugins, "chunker", self._config.index.chunker, "index.chunker")
+        return self._chunker
+
+    def strategies(self, name: str | None) -> tuple[str, dict[str, Any]]:
+        """The strategy of that name, or the configured one: what it is called, and it and all that it searches with."""
+        if name is not None and not isinstance(name, str):
+            raise QueryError(f"strategy must be the name of a strategy, not {name!r}.")
+        if name is None:
+            choice, where = self.strategy_choice, "search.strategy"
+        else:
+            choice, where = name, "strategy"
+        chosen = name_of(choice)
+        found: dict[str, Any] = {}
+        self._collect(chosen, choice, where, found)
+        self._used |= found
+        if any(map(needs_vectors, found.values())) and STRATEGY_BY_WORDS in self._plugins.names("strategy"):
+            # What is indexed by meaning is indexed by words as well: an embedder may fail at any time.
+            self._collect(STRATEGY_BY_WORDS, STRATEGY_BY_WORDS, "strategy", self._used)
+        return chosen, found
+
+    def by_words(self, pipeline: Pipeline) -> Pipeline:
+        """The pipeline with the strategy that needs no vectors, where it is installed."""
+        if STRATEGY_BY_WORDS not in self._plugins.names("strategy"):
+            return pipeline
+        name, strategies = self.strategies(STRATEGY_BY_WORDS)
+        return attrs.evolve(pipeline, name=name, strategies=strategies)
+
+    def _collect(self, name: str, choice: Any, where: str, found: dict[str, Any]) -> None:
+        if name in found:
+            return
+        known = self._used | self._own
+        component: Any = known.get(name)
+        if name not in known:
+            component = build_component(self._plugins, "strategy", choice, where)
+            indexed_strategies(self._used | {name: component})
+        found[name] = component
+        for arm in getattr(component, "strategies", ()):
+            self._collect(arm, arm, f'{where}, strategy "{name}"', found)
+
+    @property
+    def used_strategies(self) -> Mapping[str, Any]:
+        """All strategies that were used so far."""
+        return self._used
+
+    def pipeline(self, strategy: str | None, options: Mapping[str, Any]) -> Pipeline:
+        """What a search runs through: the configured components, changed by the options given with it."""
+        name, strategies = self.strategies(strategy)
+        stages = list(self._configured_stages())
+        asked: dict[tuple[str, str], list[Any]] = {}
+        for option, value in options.items():
+            found = self._plugins.find_per_call_option(option)
+            asked.setdefault((found.registration.kind, found.registration.name), []).append((found, value))
+        for (kind, component), values in asked.items():
+            registration = values[0][0].registration
+            if kind == "strategy":
+                at = [arm for arm in strategies if type(strategies[arm]) is registration.factory]
+                if not at:
+                    raise ConfigurationError(
+                        f'The option "{values[0][0].name}" is for the strategy "{component}", but this search uses '
+                        f'"{name}". Ask for it too: strategy="{component}".'
+                    )
+                strategies = strategies | {at[0]: with_options(strategies[at[0]], registration, values)}
+            elif kind == "postprocessor":
+                _switch_on(stages, component, registration, values)
+        return Pipeline(name, strategies, [*stages, *self._registered])
+
+    def _configured_stages(self) -> Sequence[tuple[str, PostProcessor]]:
+        if self._stages is None:
+            self._stages = [
+                (
+                    name_of(choice),
+                    build_component(self._plugins, "postprocessor", choice, f"search.postprocessors[{position}]"),
+                )
+                for position, choice in enumerate(self.postprocessor_choices)
+            ]
+        return self._stages
+
+    # --- the embedder ----------------------------------------------------------------------------------------------
+
+    async def embedder(self, choice: Any = None) -> ChosenEmbedder | None:
+        """The embedder that is used, or another by its choice; None where there is none.
+
+        :raises PluginError: it is configured, and cannot be used: searches go by words.
+        :raises ConfigurationError: it is configured with an option or a value that cannot be.
+        """
+        if choice is not None:
+            return await self._made(choice, "embedder")
+        if self._embedder is None and self.embedder_choice is not None:
+            self._embedder = await self._made(self.embedder_choice, "index.embedder")
+        return self._embedder
+
+    async def embedder_of(self, recipe: Any, identity: str) -> ChosenEmbedder | None:
+        """The embedder that made the vectors of an earlier time; None where it cannot be made any more."""
+        if identity not in self._earlier:
+            try:
+                made = await self._made(recipe, "embedder") if recipe else None
+            except KipuError:
+                made = None  # its plugin or its model is gone: what it embedded cannot be compared with anything new
+            self._earlier[identity] = made if made and made.identity == identity else None
+        return self._earlier[identity]
+
+    async def _made(self, choice: Any, where: str) -> ChosenEmbedder:
+        embedder = build_component(self._plugins, "embedder", choice, where)
+        try:
+            identity = await asyncio.to_thread(lambda: embedder.identity)
+        except (Exception, SystemExit) as error:
+            said = str(error) if isinstance(error, KipuError) else f"{type(error).__name__}: {error}."
+            raise EmbedderError(f"{where}: {said}") from error
+        if not isinstance(identity, str) or not identity:
+            raise EmbedderError(f"{where}: the identity of an embedder is a text, not {identity!r}.")
+        return ChosenEmbedder(name_of(choice), embedder, identity, _recipe(choice, embedder))
+
+    async def close_embedders(self) -> None:
+        """Close the embedders; they are made again when they are needed again."""
+        made = [self._embedder, *self._earlier.values()]
+        self._embedder = None
+        self._earlier.clear()
+        for each in made:
+            close = getattr(each.embedder, "close", None) if each else None
+            closing = close() if callable(close) else None
+            if inspect.isawaitable(closing):
+                await closing
+
+    # --- components of one's own -----------------------------------------------------------------------------------
+
+    def register_strategy(self, name: str, strategy: Strategy) -> None:
+        """Make a strategy available by name.
+
+        :raises ConfigurationError: it has no method ``search``, or the name is taken.
+        """
+        check_component("strategy", name, strategy)
+        if name in self._own or name in self._plugins.names("strategy"):
+            raise ConfigurationError(f'There is a strategy "{name}" already; register yours under another name.')
+        indexed_strategies(self._used | {name: strategy})
+        self._own[name] = strategy
+
+    def register_postprocessor(self, name: str, postprocessor: PostProcessor) -> None:
+        """Put a post-processor at the end of the pipeline.
+
+        :raises ConfigurationError: it has no method ``process``.
+        """
+        check_component("postprocessor", name, postprocessor)
+        self._registered.append((name, postprocessor))
+
+
+def _switch_on(stages: list[tuple[str, PostProcessor]], name: str, registration: Any, values: Sequence[Any]) -> None:
+    """Give options to the last stage of that kind, or put a new one where it belongs among the standard ones."""
+    at = [place for place, (_, stage) in enumerate(stages) if type(stage) is registration.factory]
+    if at:
+        stages[at[-1]] = (stages[at[-1]][0], with_options(stages[at[-1]][1], registration, values))
+        return
+    place = len(stages)
+    if name in _ORDER_OF_STAGES:
+        earlier = _ORDER_OF_STAGES[: _ORDER_OF_STAGES.index(name)]
+        place = max((place + 1 for place, (own, _) in enumerate(stages) if own in earlier), default=0)
+    stages.insert(place, (name, with_options(None, registration, values)))
+
+
+def _recipe(choice: Any, embedder: Any) -> str:
+    """How to make an embedder again, without what must be written nowhere; ``null`` for one that was given as it is."""
+    if isinstance(choice, str):
+        return json.dumps({"use": choice})
+    if not isinstance(choice, dict):
+        return "null"
+    secret = {field.name for field in options_of(type(embedder)) if field.metadata.get("secret")}
+    return json.dumps({name: value for name, value in choice.items() if name not in secret or isinstance(value, dict)})
+
+
+def name_of(choice: Any) -> str:
+    """What a component is called in messages and in the index."""
+    if isinstance(choice, str):
+        return choice
+    if isinstance(choice, dict):
+        return str(choice["use"])
+    return f"{type(choice).__module__}.{type(choice).__qualname__}"

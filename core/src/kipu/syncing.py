@@ -1,0 +1,253 @@
+"""Keeps an index in step with its workspace: what is on disk is taken in, and what has no vector is embedded.
+
+Indexing does it all, and a search as much as it can without making anybody wait.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from .driver import is_want_of_a_table, sqlite_errors
+from .embedding import Embeddings
+from .errors import IndexUnavailableError, KipuError, PluginError, PluginFailedError
+from .index import count_chunks
+from .indexing import Indexer, missing_folders
+from .tables import backfill, indexed_strategies, needs_vectors, tables_of
+from .types import IndexReport
+from .vectors import count_pending, known_spaces
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Mapping
+
+    from .components import ChosenEmbedder, Components, Pipeline
+    from .config import MemoryConfig
+    from .database import Database
+    from .files import Workspace
+    from .indexing import Pending
+    from .plugins import Plugins
+    from .types import SearchResults
+
+__all__ = ["Syncing", "ignore_progress"]
+
+Answer = TypeVar("Answer")
+
+# A search would rather answer from a slightly older index, and say so, than wait long for another process.
+_SEARCH_WAITS_SECONDS = 2.0
+# How many texts a search embeds before it answers; the others follow in the background, or with the next one.
+_SEARCH_EMBEDS = 256
+
+
+def ignore_progress(done: int, total: int) -> None:
+    """What is called with the numbers of what is done and of all that is to be done, where nobody looks."""
+
+
+class Syncing:
+    """What keeps the index of one memory in step with its files."""
+
+    def __init__(
+        self, config: MemoryConfig, database: Database, workspace: Workspace, plugins: Plugins, components: Components
+    ) -> None:
+        self._config = config
+        self._database = database
+        self._workspace = workspace
+        self._plugins = plugins
+        self._components = components
+        self._lock = asyncio.Lock()
+        self.embeddings = Embeddings(
+            database, components, lambda: indexed_strategies(components.used_strategies), config.index.cache_bytes
+        )
+
+    @property
+    def _nothing_there(self) -> bool:
+        return not self._workspace.has_memory and not self._database.exists
+
+    async def index(
+        self,
+        *,
+        force: bool,
+        prune: bool,
+        on_progress: Callable[[int, int], None],
+        on_embedding: Callable[[int, int], None],
+    ) -> IndexReport:
+        """Take in everything, and embed all that is pending."""
+        if self._nothing_there:
+            return IndexReport()
+        await self.embeddings.stop()
+        async with self._lock:
+            indexer = await self.indexer()
+            pending = await indexer.look(force=force, prune=prune)
+            report = await self._take_in(indexer, pending, force=force, prune=prune, on_progress=on_progress)
+            report.notes += indexer.absent_paths(pending)
+        await self._embed(report, on_progress=on_embedding)
+        return report
+
+    async def add(self, path: str, *, force: bool) -> IndexReport:
+        """Take in one file, and embed all that is pending."""
+        await self.embeddings.stop()
+        async with self._lock:
+            report = await (await self.indexer()).add(path, force=force)
+        await self._embed(report)
+        self._plugins.notify("kipu_indexed", report=report)
+        return report
+
+    async def reindex(
+        self, chosen: ChosenEmbedder, *, force: bool, on_progress: Callable[[int, int], None]
+    ) -> IndexReport:
+        """Take in everything, and embed all that is pending for an embedder that need not be the one that is used."""
+        if self._nothing_there:
+            return IndexReport()
+        await self.embeddings.stop()
+        async with self._lock:
+            indexer = await self.indexer()
+            report = await self._take_in(indexer, await indexer.look())
+        if force:
+            await self.embeddings.expect_all(chosen)
+        await self._embed(report, chosen, on_progress=on_progress)
+        return report
+
+    @property
+    def _used(self) -> Mapping[str, Any]:
+        return self._components.used_strategies
+
+    async def indexer(self, *, lenient: bool = False) -> Indexer:
+        """What brings the index up to date, for the configured strategy and for every other that was used here."""
+        chunker = self._components.chunker()
+        try:
+            self._components.strategies(None)
+        except KipuError:
+            if not lenient and not self._used:
+                raise
+        identity = await self.embeddings.identity() if any(map(needs_vectors, self._used.values())) else None
+        return Indexer(self._database, self._workspace, chunker, indexed_strategies(self._used), identity)
+
+    async def _take_in(self, indexer: Indexer, pending: Pending, force: bool = False, **arguments: Any) -> IndexReport:
+        try:
+            report = await indexer.index(force=force, pending=pending, **arguments)
+        except PluginFailedError as error:
+            if not await self.made_anew(indexer, error):
+                raise
+            report = await indexer.index(force=force, **arguments)
+        if report.added or report.changed or report.renamed or report.removed:
+            self._plugins.notify("kipu_indexed", report=report)
+        return report
+
+    async def made_anew(self, indexer: Indexer, error: PluginFailedError) -> bool:
+        """Make the tables of strategies anew if it was for want of them that one failed."""
+        if not indexer.strategies or not is_want_of_a_table(error.__cause__):
+            return False
+        async with self._database.transaction() as connection:
+            for tables in await tables_of(connection, indexer.strategies, indexer.identity):
+                await backfill(connection, tables)
+        return True
+
+    async def before_search(
+        self,
+        results: SearchResults,
+        pipeline: Pipeline | None,
+        sync: bool | None,
+        on_progress: Callable[[int, int], None],
+    ) -> None:
+        """Take in what changed on disk, and tell ``results`` what could not be taken in."""
+        if self._nothing_there:
+            return
+        wanted = self._config.search.sync if sync is None else sync
+        async with self._lock:
+            indexer = await self.indexer()
+            pending = await indexer.look()
+            results.notes += [
+                f"{folder} is missing; what was indexed of it is kept. If it is gone for good: kipu index --prune"
+                for folder in missing_folders(pending)
+            ]
+            results.stale = bool(results.notes)
+            if pending and not (wanted and await self._taken_in(results, indexer, pending, on_progress)):
+                results.pending = pending.paths
+                results.stale |= pending.matters
+                if pending.tables:
+                    results.notes.append("The strategy has no index yet, and finds nothing without it: kipu index")
+        if pipeline is not None and pipeline.needs_vectors:
+            await self._embed_some(results, embed=wanted)
+
+    async def _taken_in(
+        self,
+        results: SearchResults,
+        indexer: Indexer,
+        pending: Pending,
+        on_progress: Callable[[int, int], None],
+    ) -> bool:
+        """Whether what is pending could be taken in before a search."""
+        try:
+            report = await self._take_in(indexer, pending, wait=_SEARCH_WAITS_SECONDS, on_progress=on_progress)
+        except IndexUnavailableError as error:
+            if not self._database.exists:
+                raise
+            if pending.matters:
+                results.notes.append(f"The results may be out of date. {error}")
+            return False
+        results.notes += report.notes
+        results.pending = report.pending
+        results.stale |= bool(report.pending)
+        return True
+
+    # --- vectors ---------------------------------------------------------------------------------------------------
+
+    async def _embed(
+        self,
+        report: IndexReport,
+        chosen: ChosenEmbedder | None = None,
+        *,
+        on_progress: Callable[[int, int], None] = ignore_progress,
+    ) -> None:
+        """Embed all that is pending, and tell ``report`` what came of it."""
+        if chosen is None:
+            if not any(map(needs_vectors, self._used.values())):
+                return
+            try:
+                chosen = await self._components.embedder()
+            except PluginError as error:
+                report.notes.append(f"{error} Nothing was embedded; searches go by words.")
+                async with self._database.reader() as connection:
+                    report.pending_vectors = await count_chunks(connection)
+                return
+        done = await self.embeddings.run(chosen, again=True, on_progress=on_progress)
+        report.embedded, report.pending_vectors = done.embedded, done.pending
+        report.notes += done.notes
+
+    async def _embed_some(self, results: SearchResults, *, embed: bool) -> None:
+        """Embed a part of what is pending before a search, and leave the rest to the background."""
+        try:
+            chosen = await self._components.embedder()
+        except PluginError:
+            return  # it is told when the query is to be embedded
+        if chosen is None:
+            return
+        async with self._database.reader() as connection:
+            known = (await known_spaces(connection)).get(chosen.identity)
+            results.pending_vectors = await count_pending(connection, known.space if known else None)
+        if results.pending_vectors and embed and not self.embeddings.paused and not self.embeddings.running:
+            try:
+                done = await self.embeddings.run(chosen, limit=_SEARCH_EMBEDS, backoff=(), wait=_SEARCH_WAITS_SECONDS)
+            except IndexUnavailableError as error:
+                results.notes.append(f"What is new could not be embedded. {error}")
+                return
+            results.pending_vectors = done.pending
+            if not done.failed:
+                results.notes += done.notes
+            if done.embedded >= _SEARCH_EMBEDS and done.pending:
+                self.embeddings.go_on_in_background(chosen)
+
+    # --- a damaged index ---------------------------------------------------------------------------------------------
+
+    async def mended(self, work: Callable[[], Awaitable[Answer]]) -> Answer:
+        """Do ``work``; where the index turns out to be damaged, set it aside and do it once more."""
+        try:
+            return await work()
+        except sqlite_errors() as error:
+            await self._database.mend(error)
+        try:
+            return await work()
+        except sqlite_errors() as error:
+            raise IndexUnavailableError(
+                f"The index {self._database.path} cannot be used: {error}. It is derived from the memory files: "
+                "delete it, and it is made anew."
+            ) from error

@@ -1,0 +1,267 @@
+"""The vectors that the index has: in which spaces, of which texts, and which chunks still lack one.
+
+A vector belongs to a text, not to a chunk: it is kept once for all chunks that say the same, and stays when they are
+gone, so that what comes back need not be embedded again. Which chunks lack one is written down when chunks change, so
+that a search can tell without looking at all of them.
+
+All functions run within a transaction or a snapshot of the caller's.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, NamedTuple
+
+from .types import VectorSpace
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from typing import Any
+
+    import aiosqlite
+
+    from .types import Vectors
+
+__all__ = [
+    "KnownSpace",
+    "PendingText",
+    "count_pending",
+    "count_vectors",
+    "evict",
+    "expect_all",
+    "known_spaces",
+    "let_go",
+    "make_space",
+    "matrix",
+    "parts",
+    "pending_texts",
+    "read_vectors",
+    "refuse",
+    "store",
+    "take_in",
+]
+
+
+class KnownSpace(NamedTuple):
+    """A space that the index has vectors in, and the recipe for its embedder: JSON, without secrets."""
+
+    space: VectorSpace
+    recipe: str
+
+
+class PendingText(NamedTuple):
+    """What is to be embedded of a chunk, and where it stands."""
+
+    chunk_id: int
+    hash: str
+    path: str
+    start_line: int
+    heading: str
+    context: str
+    text: str
+
+
+async def known_spaces(connection: aiosqlite.Connection) -> dict[str, KnownSpace]:
+    """The spaces that the index has, by the identity of their embedder."""
+    rows = await connection.execute_fetchall("SELECT id, identity, dimension, recipe FROM spaces ORDER BY id")
+    return {row[1]: KnownSpace(VectorSpace(row[0], row[1], row[2]), row[3]) for row in rows}
+
+
+async def make_space(connection: aiosqlite.Connection, identity: str, dimension: int, recipe: str) -> VectorSpace:
+    """The space of an embedder; where it is new, every chunk lacks a vector in it."""
+    known = (await known_spaces(connection)).get(identity)
+    if known is not None:
+        if known.recipe != recipe:
+            await connection.execute("UPDATE spaces SET recipe = ? WHERE id = ?", (recipe, known.space.id))
+        return known.space
+    cursor = await connection.execute(
+        "INSERT INTO spaces (identity, dimension, recipe) VALUES (?, ?, ?)", (identity, dimension, recipe)
+    )
+    space = VectorSpace(int(cursor.lastrowid or 0), identity, dimension)
+    await connection.execute("INSERT INTO unembedded (space_id, chunk_id) SELECT ?, id FROM chunks", (space.id,))
+    return space
+
+
+async def expect_all(connection: aiosqlite.Connection, space: VectorSpace) -> None:
+    """Have every chunk embedded anew. The vectors that there are go on answering until they are replaced."""
+    await connection.execute(
+        "INSERT OR IGNORE INTO unembedded (space_id, chunk_id) SELECT ?, id FROM chunks", (space.id,)
+    )
+
+
+# --- What is pending -----------------------------------------------------------------------------------------------
+
+
+async def count_pending(connection: aiosqlite.Connection, space: VectorSpace | None) -> int:
+    """How many chunks have no vector in a space; all of them where the space was never made."""
+    if space is None:
+        rows = await connection.execute_fetchall("SELECT count(*) FROM chunks")
+    else:
+        rows = await connection.execute_fetchall("SELECT count(*) FROM unembedded WHERE space_id = ?", (space.id,))
+    return int(next(iter(rows))[0])
+
+
+async def count_vectors(connection: aiosqlite.Connection) -> dict[str, int]:
+    """How many chunks have a vector, by the identity of its embedder."""
+    chunks = await count_pending(connection, None)
+    known = await known_spaces(connection)
+    return {identity: chunks - await count_pending(connection, each.space) for identity, each in known.items()}
+
+
+async def pending_texts(
+    connection: aiosqlite.Connection, space: VectorSpace | None, *, before: int, limit: int, again: bool
+) -> list[PendingText]:
+    """Chunks that have no vector in a space, newest first: what was written last is asked for first.
+
+    :param before: only chunks with a smaller id, to go through them in several steps.
+    :param again: also those whose vector was refused.
+    """
+    columns = "chunks.id, chunks.hash, files.path, chunks.start_line, chunks.heading, chunks.context, chunks.text"
+    chunks = "chunks JOIN files ON files.id = chunks.file_id"
+    if space is None:
+        statement = f"SELECT {columns} FROM {chunks} WHERE chunks.id < ? ORDER BY chunks.id DESC LIMIT ?"
+        rows = await connection.execute_fetchall(statement, (before, limit))
+    else:
+        statement = (
+            f"SELECT {columns} FROM unembedded JOIN {chunks} WHERE chunks.id = unembedded.chunk_id AND space_id = ? "
+            "AND chunk_id < ? AND (unembedded.problem IS NULL OR ?) ORDER BY chunk_id DESC LIMIT ?"
+        )
+        rows = await connection.execute_fetchall(statement, (space.id, before, again, limit))
+    return [PendingText._make(row) for row in rows]
+
+
+async def refuse(connection: aiosqlite.Connection, space: VectorSpace, problems: Mapping[str, str]) -> None:
+    """Write down why the texts with these hashes got no vector: a search does not try them again by itself."""
+    for hash, problem in problems.items():
+        await connection.execute(
+            "UPDATE unembedded SET problem = ? "
+            "WHERE space_id = ? AND chunk_id IN (SELECT id FROM chunks WHERE hash = ?)",
+            (problem, space.id, hash),
+        )
+
+
+# --- What is kept --------------------------------------------------------------------------------------------------
+
+
+async def store(
+    connection: aiosqlite.Connection, space: VectorSpace, vectors: Mapping[str, bytes]
+) -> list[tuple[int, bytes]]:
+    """Keep vectors by the hash of their text, and return the chunks that got theirs by it."""
+    now = time.time_ns()
+    await connection.executemany(
+        "INSERT OR REPLACE INTO embeddings (space_id, hash, vector, used) VALUES (?, ?, ?, ?)",
+        [(space.id, hash, vector, now) for hash, vector in vectors.items()],
+    )
+    got: list[Any] = []
+    for marks, part in parts(list(vectors)):
+        got += await connection.execute_fetchall(
+            "SELECT chunks.id, chunks.hash FROM unembedded JOIN chunks ON chunks.id = chunk_id "
+            f"WHERE space_id = ? AND chunks.hash IN ({marks})",
+            (space.id, *part),
+        )
+    await connection.executemany(
+        "DELETE FROM unembedded WHERE space_id = ? AND chunk_id = ?", [(space.id, row[0]) for row in got]
+    )
+    return [(row[0], vectors[row[1]]) for row in got]
+
+
+async def take_in(
+    connection: aiosqlite.Connection, chunk_ids: Sequence[int]
+) -> dict[VectorSpace, list[tuple[int, bytes]]]:
+    """Look up the vectors of new chunks. Returns those that there are; the others are pending in that space."""
+    had: dict[VectorSpace, list[tuple[int, bytes]]] = {}
+    for known in (await known_spaces(connection)).values():
+        space = known.space
+        found: list[Any] = []
+        for marks, part in parts(chunk_ids):
+            found += await connection.execute_fetchall(
+                "SELECT chunks.id, vector, embeddings.id FROM chunks JOIN embeddings "
+                f"ON space_id = ? AND embeddings.hash = chunks.hash WHERE chunks.id IN ({marks})",
+                (space.id, *part),
+            )
+        with_vector = {row[0] for row in found}
+        await connection.executemany(
+            "INSERT OR IGNORE INTO unembedded (space_id, chunk_id) VALUES (?, ?)",
+            [(space.id, id) for id in chunk_ids if id not in with_vector],
+        )
+        now = time.time_ns()
+        await connection.executemany("UPDATE embeddings SET used = ? WHERE id = ?", [(now, row[2]) for row in found])
+        if found:
+            had[space] = [(row[0], row[1]) for row in found]
+    return had
+
+
+async def let_go(connection: aiosqlite.Connection, chunk_ids: Sequence[int]) -> None:
+    """Forget that chunks are pending, and that their texts are in use. They are still in the table ``chunks``."""
+    spaces = [known.space.id for known in (await known_spaces(connection)).values()]
+    await connection.executemany(
+        "DELETE FROM unembedded WHERE space_id = ? AND chunk_id = ?",
+        [(space, id) for space in spaces for id in chunk_ids],
+    )
+    now = time.time_ns()
+    await connection.executemany(
+        "UPDATE embeddings SET used = ? WHERE space_id = ? AND hash = (SELECT hash FROM chunks WHERE id = ?)",
+        [(now, space, id) for space in spaces for id in chunk_ids],
+    )
+
+
+async def evict(connection: aiosqlite.Connection, space: VectorSpace, most_bytes: int) -> int:
+    """Delete vectors that no chunk needs in ``space``, those first that were used longest ago, and return how many.
+
+    Vectors of other spaces count among them: the chunks that lose one are pending there again.
+
+    :param most_bytes: how much of them may stay.
+    """
+    rows = list(
+        await connection.execute_fetchall(
+            "SELECT id, length(vector) FROM embeddings WHERE NOT (space_id = ? AND hash IN (SELECT hash FROM chunks)) "
+            "ORDER BY used DESC, id DESC",
+            (space.id,),
+        )
+    )
+    kept, gone = 0, []
+    for id, size in rows:
+        kept += size
+        if kept > most_bytes:
+            gone.append((id,))
+    await connection.executemany(
+        "INSERT OR IGNORE INTO unembedded (space_id, chunk_id) SELECT space_id, chunks.id FROM embeddings "
+        "JOIN chunks USING (hash) WHERE embeddings.id = ?",
+        gone,
+    )
+    await connection.executemany("DELETE FROM embeddings WHERE id = ?", gone)
+    return len(gone)
+
+
+async def read_vectors(
+    connection: aiosqlite.Connection, space: VectorSpace, ids: Iterable[int]
+) -> tuple[list[int], Vectors]:
+    """The vectors of chunks: those of the ids that have one, in the order given, and a matrix with a row for each."""
+    wanted = list(dict.fromkeys(ids))
+    found: dict[int, bytes] = {}
+    for marks, part in parts(wanted):
+        rows = await connection.execute_fetchall(
+            "SELECT chunks.id, vector FROM chunks JOIN embeddings "
+            f"ON space_id = ? AND embeddings.hash = chunks.hash WHERE chunks.id IN ({marks})",
+            (space.id, *part),
+        )
+        found.update((row[0], row[1]) for row in rows)
+    have = [id for id in wanted if id in found]
+    return have, matrix([found[id] for id in have], space.dimension)
+
+
+def matrix(vectors: Sequence[bytes], dimension: int) -> Vectors:
+    """Vectors as they are kept, as the rows of a matrix."""
+    import numpy as np
+
+    return np.frombuffer(b"".join(vectors), "<f4").reshape(len(vectors), dimension).astype(np.float32, copy=False)
+
+
+def parts(values: Sequence[Any]) -> Iterator[tuple[str, Sequence[Any]]]:
+    """Values in pieces that one statement can take, each with the question marks for it.
+
+    SQLite's limit on parameters was 999 until version 3.32, and some builds still have it.
+    """
+    for start in range(0, len(values), 900):
+        part = values[start : start + 900]
+        yield ", ".join("?" * len(part)), part
