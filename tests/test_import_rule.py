@@ -34,6 +34,7 @@ ORDER = [
     ["hookspecs"],
     ["asking"],
     ["types"],
+    ["data"],
     ["errors"],
     # Leaves: they import nothing of ours.
     ["decoding", "demo", "driver", "entrypoints", "schema", "snippets"],

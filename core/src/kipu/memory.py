@@ -43,13 +43,18 @@ class Memory:
     Use it as ``async with Memory("project") as memory``, or close it with `close`.
 
     :param workspace: a directory, whose ``kipu.toml`` is read where it has one; or a `MemoryConfig`.
+    :param background: whether what a search leaves to be embedded is embedded behind it, while the program goes on.
     :raises WorkspaceNotFoundError: the directory does not exist; it is never made by opening it.
     :raises ConfigurationError: an option does not exist, or has a value that cannot be.
     :raises PluginNotFoundError: the configuration names a component that no installed plugin provides.
     """
 
     def __init__(
-        self, workspace: str | os.PathLike[str] | MemoryConfig = ".", *, plugins: Plugins | None = None
+        self,
+        workspace: str | os.PathLike[str] | MemoryConfig = ".",
+        *,
+        plugins: Plugins | None = None,
+        background: bool = True,
     ) -> None:
         if not isinstance(workspace, (str, os.PathLike, MemoryConfig)):
             raise ConfigurationError(f"The workspace must be a path or a MemoryConfig, not {workspace!r}.")
@@ -64,7 +69,9 @@ class Memory:
         self.plugins = Plugins(blocked) if plugins is None else plugins
         self._database = Database(self._workspace.root / HIDDEN_FOLDER / INDEX_FILE)
         self._components = Components(self.plugins, self.config)
-        self._syncing = Syncing(self.config, self._database, self._workspace, self.plugins, self._components)
+        self._syncing = Syncing(
+            self.config, self._database, self._workspace, self.plugins, self._components, background=background
+        )
 
     async def __aenter__(self) -> Memory:
         return self
@@ -161,6 +168,7 @@ class Memory:
         explain: bool = False,
         explain_path: str | None = None,
         on_progress: Callable[[int, int], None] = ignore_progress,
+        on_embedding: Callable[[int, int], None] = ignore_progress,
         **options: Any,
     ) -> SearchResults:
         """Find what the memory says about ``query``, best first.
@@ -178,6 +186,7 @@ class Memory:
         :param explain: give each result an ``explanation``: its rank and score in each arm, and each stage's change.
         :param explain_path: say in ``results.absence`` why that file, relative to the workspace, is not among them.
         :param on_progress: called with the number of files done and of those that are to be read first.
+        :param on_embedding: called with the number of chunks done and of those that are embedded first.
         :param options: per-call options of installed plugins; each switches its component on for this search.
         :raises QueryError: an argument has a value that cannot be.
         :raises PluginNotFoundError: no installed plugin has that strategy or option.
@@ -197,7 +206,7 @@ class Memory:
 
         async def work() -> tuple[Query, SearchResults]:
             results = SearchResults()
-            await self._syncing.before_search(results, pipeline, sync, on_progress)
+            await self._syncing.before_search(results, pipeline, sync, on_progress, on_embedding)
             meant, used = await self._meant(asked, pipeline, results)
             found = await self._found(meant, used)
             explanations = explain_hits(found) if explain else {}
@@ -222,7 +231,7 @@ class Memory:
         """
 
         async def work() -> list[FileInfo]:
-            await self._syncing.before_search(SearchResults(), None, None, ignore_progress)
+            await self._syncing.before_search(SearchResults(), None, None)
             async with self._database.reader() as connection:
                 found = await file_infos(connection)
             return [file for file in found if source is None or file.source == source]

@@ -38,6 +38,7 @@ OPTIONS_OF_SEARCH = (
     "explain",
     "explain_path",
     "on_progress",
+    "on_embedding",
 )
 _NAME = re.compile("[a-z0-9][a-z0-9-]*")
 _OPTION = re.compile("[a-z][a-z0-9_]*")

@@ -37,9 +37,13 @@ class Memory:
     """
 
     def __init__(
-        self, workspace: str | os.PathLike[str] | MemoryConfig = ".", *, plugins: Plugins | None = None
+        self,
+        workspace: str | os.PathLike[str] | MemoryConfig = ".",
+        *,
+        plugins: Plugins | None = None,
+        background: bool = True,
     ) -> None:
-        self._memory = memory.Memory(workspace, plugins=plugins)
+        self._memory = memory.Memory(workspace, plugins=plugins, background=background)
         self._loop = asyncio.new_event_loop()
         self._closing = threading.Lock()
         self._closed = False
@@ -153,6 +157,7 @@ class Memory:
         explain: bool = False,
         explain_path: str | None = None,
         on_progress: Callable[[int, int], None] = lambda done, total: None,
+        on_embedding: Callable[[int, int], None] = lambda done, total: None,
         **options: Any,
     ) -> SearchResults:
         """Find what the memory says: `kipu.Memory.search`."""
@@ -169,6 +174,7 @@ class Memory:
                 explain=explain,
                 explain_path=explain_path,
                 on_progress=on_progress,
+                on_embedding=on_embedding,
                 **options,
             )
         )

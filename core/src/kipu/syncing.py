@@ -46,13 +46,21 @@ class Syncing:
     """What keeps the index of one memory in step with its files."""
 
     def __init__(
-        self, config: MemoryConfig, database: Database, workspace: Workspace, plugins: Plugins, components: Components
+        self,
+        config: MemoryConfig,
+        database: Database,
+        workspace: Workspace,
+        plugins: Plugins,
+        components: Components,
+        *,
+        background: bool,
     ) -> None:
         self._config = config
         self._database = database
         self._workspace = workspace
         self._plugins = plugins
         self._components = components
+        self._background = background
         self._lock = asyncio.Lock()
         self.embeddings = Embeddings(
             database, components, lambda: indexed_strategies(components.used_strategies), config.index.cache_bytes
@@ -146,7 +154,8 @@ class Syncing:
         results: SearchResults,
         pipeline: Pipeline | None,
         sync: bool | None,
-        on_progress: Callable[[int, int], None],
+        on_progress: Callable[[int, int], None] = ignore_progress,
+        on_embedding: Callable[[int, int], None] = ignore_progress,
     ) -> None:
         """Take in what changed on disk, and tell ``results`` what could not be taken in."""
         if self._nothing_there:
@@ -166,7 +175,7 @@ class Syncing:
                 if pending.tables:
                     results.notes.append("The strategy has no index yet, and finds nothing without it: kipu index")
         if pipeline is not None and pipeline.needs_vectors:
-            await self._embed_some(results, embed=wanted)
+            await self._embed_some(results, wanted, on_embedding)
 
     async def _taken_in(
         self,
@@ -213,7 +222,7 @@ class Syncing:
         report.embedded, report.pending_vectors = done.embedded, done.pending
         report.notes += done.notes
 
-    async def _embed_some(self, results: SearchResults, *, embed: bool) -> None:
+    async def _embed_some(self, results: SearchResults, embed: bool, on_progress: Callable[[int, int], None]) -> None:
         """Embed a part of what is pending before a search, and leave the rest to the background."""
         try:
             chosen = await self._components.embedder()
@@ -226,14 +235,16 @@ class Syncing:
             results.pending_vectors = await count_pending(connection, known.space if known else None)
         if results.pending_vectors and embed and not self.embeddings.paused and not self.embeddings.running:
             try:
-                done = await self.embeddings.run(chosen, limit=_SEARCH_EMBEDS, backoff=(), wait=_SEARCH_WAITS_SECONDS)
+                done = await self.embeddings.run(
+                    chosen, limit=_SEARCH_EMBEDS, backoff=(), wait=_SEARCH_WAITS_SECONDS, on_progress=on_progress
+                )
             except IndexUnavailableError as error:
                 results.notes.append(f"What is new could not be embedded. {error}")
                 return
             results.pending_vectors = done.pending
             if not done.failed:
                 results.notes += done.notes
-            if done.embedded >= _SEARCH_EMBEDS and done.pending:
+            if self._background and done.embedded >= _SEARCH_EMBEDS and done.pending:
                 self.embeddings.go_on_in_background(chosen)
 
     # --- a damaged index ---------------------------------------------------------------------------------------------

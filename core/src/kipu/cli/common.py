@@ -263,7 +263,7 @@ def blocked_in_advance() -> dict[str, str]:
 def open_memory(workspace: Path, output: Output) -> Memory:
     """The memory of a workspace. Problems with plugins are told to people."""
     Workspace(workspace)  # a workspace that is not there is worth its own message
-    memory = Memory(workspace, plugins=load_plugins(workspace))
+    memory = Memory(workspace, plugins=load_plugins(workspace), background=False)
     output.notes(memory.plugins.problems)
     return memory
 

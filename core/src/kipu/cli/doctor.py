@@ -75,6 +75,12 @@ def _sqlite() -> Iterator[Finding]:
         yield Finding("ok", f"{name}, with FTS5: search by words")
     else:
         yield Finding("problem", f"{name}, without FTS5: no search by words", "pip install pysqlite3")
+    if not hasattr(driver.Connection, "enable_load_extension"):
+        yield Finding(
+            "hint",
+            f"{driver.__name__} cannot load extensions: vectors are compared without sqlite-vec, which is slower",
+            "pip install pysqlite3, or use a Python whose sqlite3 can load extensions",
+        )
 
 
 def _plugins(workspace: Path) -> Iterator[Finding]:

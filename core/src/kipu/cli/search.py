@@ -33,8 +33,10 @@ def _search(
 
     async def work() -> SearchResults:
         async with open_memory(workspace, output) as memory:
-            with output.progress("Indexing what changed") as on_progress:
-                results = await memory.search(text, sync=sync, on_progress=on_progress, **given)
+            with output.progress("Indexing") as on_progress, output.progress("Embedding") as on_embedding:
+                results = await memory.search(
+                    text, sync=sync, on_progress=on_progress, on_embedding=on_embedding, **given
+                )
             output.notes(memory.plugins.problems)
             return results
 
