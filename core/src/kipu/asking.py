@@ -116,9 +116,14 @@ class Asking:
         if len(texts) == 1:
             return [await self._mean_of_halves(texts[0], role, error)]
         long = {position for position in error.positions or () if 0 <= position < len(texts)}
-        if not long:  # it does not say which: find out
-            middle = len(texts) // 2
-            return [*await self.vectors(texts[:middle], role), *await self.vectors(texts[middle:], role)]
+        if not long:  # it does not say which: most likely the longest, which tells at once if nothing is short enough
+            longest = max(range(len(texts)), key=lambda position: len(texts[position]))
+            (vector,) = await self.vectors([texts[longest]], role)
+            rest = [text for position, text in enumerate(texts) if position != longest]
+            middle = len(rest) // 2
+            others = [await self.vectors(half, role) for half in (rest[:middle], rest[middle:]) if half]
+            vectors = [each for half in others for each in half]
+            return [*vectors[:longest], vector, *vectors[longest:]]
         short = [text for position, text in enumerate(texts) if position not in long]
         fitting = iter(await self.vectors(short, role) if short else [])
         return [

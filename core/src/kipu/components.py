@@ -222,11 +222,19 @@ class Components:
         """The embedder that made the vectors of an earlier time; None where it cannot be made any more."""
         if identity not in self._earlier:
             try:
-                made = await self._made(recipe, "embedder") if recipe else None
+                made = await self._made(self._with_secrets(recipe), "embedder") if recipe else None
             except KipuError:
                 made = None  # its plugin or its model is gone: what it embedded cannot be compared with anything new
             self._earlier[identity] = made if made and made.identity == identity else None
         return self._earlier[identity]
+
+    def _with_secrets(self, recipe: dict[str, Any]) -> dict[str, Any]:
+        """A recipe with the secrets of the configured embedder, where both are of the same kind."""
+        choice = self.embedder_choice
+        if not isinstance(choice, dict) or choice["use"] != recipe["use"]:
+            return recipe
+        factory = self._plugins.find("embedder", choice["use"]).factory
+        return recipe | {name: choice[name] for name in _secrets(factory) if name in choice}
 
     async def _made(self, choice: Any, where: str) -> ChosenEmbedder:
         embedder = build_component(self._plugins, "embedder", choice, where)
@@ -291,8 +299,13 @@ def _recipe(choice: Any, embedder: Any) -> str:
         return json.dumps({"use": choice})
     if not isinstance(choice, dict):
         return "null"
-    secret = {field.name for field in options_of(type(embedder)) if field.metadata.get("secret")}
-    return json.dumps({name: value for name, value in choice.items() if name not in secret or isinstance(value, dict)})
+    secrets = _secrets(type(embedder))
+    return json.dumps({name: value for name, value in choice.items() if name not in secrets})
+
+
+def _secrets(factory: Any) -> set[str]:
+    """The options of a component that are written nowhere."""
+    return {field.name for field in options_of(factory) if field.metadata.get("secret")}
 
 
 def name_of(choice: Any) -> str:

@@ -40,6 +40,7 @@ _PAUSE_SECONDS = 60.0
 _TEXTS_PER_CALL = 64
 _TEXTS_READ = 1024
 _NAMED_REFUSALS = 5
+_NEXT_TIME = "What is not embedded is found by words; the next indexing tries again."
 
 _logger = logging.getLogger("kipu")
 
@@ -86,8 +87,7 @@ class Embeddings:
         self._strategies = strategies
         self._cache_bytes = cache_bytes
         self._running = asyncio.Lock()
-        self._paused_until = 0.0
-        self._reason = ""
+        self._pauses: dict[str, tuple[float, str]] = {}  # by identity: until when, and why
         self._background: asyncio.Task[None] | None = None
 
     async def close(self) -> None:
@@ -133,18 +133,17 @@ class Embeddings:
         report = EmbeddingReport()
         if chosen is None:
             return report
-        if not again and self.paused:
+        if not again and (reason := self.paused(chosen)):
             report.failed = True
-            report.notes.append(self._reason)
+            report.notes.append(f"{reason} {_NEXT_TIME}")
         else:
             backoff = BACKOFF_SECONDS if backoff is None else backoff
             async with self._running:
                 try:
                     await self._embed(chosen, report, limit, again, backoff, wait, on_progress)
                 except EmbedderError as error:
-                    self._pause(error)
                     report.failed = True
-                    report.notes.append(self._reason)
+                    report.notes.append(f"{self._pause(chosen, error)} {_NEXT_TIME}")
         report.pending = await self._finish(chosen, report, wait)
         return report
 
@@ -153,14 +152,14 @@ class Embeddings:
         """Whether something is being embedded at the moment."""
         return self._running.locked()
 
-    @property
-    def paused(self) -> bool:
-        """Whether the embedder failed a short while ago, and is not asked for now."""
-        return time.monotonic() < self._paused_until
+    def paused(self, chosen: ChosenEmbedder) -> str:
+        """Why an embedder is not asked for now: it failed a short while ago. Empty where it is."""
+        until, reason = self._pauses.get(chosen.identity, (0.0, ""))
+        return reason if time.monotonic() < until else ""
 
-    def _pause(self, error: EmbedderError) -> None:
-        self._paused_until = time.monotonic() + _PAUSE_SECONDS
-        self._reason = f"{error} What is not embedded is found by words; the next indexing tries again."
+    def _pause(self, chosen: ChosenEmbedder, error: EmbedderError) -> str:
+        self._pauses[chosen.identity] = (time.monotonic() + _PAUSE_SECONDS, str(error))
+        return str(error)
 
     async def _embed(
         self,
@@ -191,7 +190,7 @@ class Embeddings:
                 vectors = await asking.vectors(said, "document")
                 space = await self._store(chosen, call, vectors, refusals, wait)
                 report.embedded += sum(not isinstance(vector, str) for vector in vectors)
-                self._paused_until = 0.0
+                self._pauses.pop(chosen.identity, None)
             done += len(texts)
             on_progress(min(done, total), total)
         report.notes += refusals.notes()
@@ -266,8 +265,8 @@ class Embeddings:
         except IndexUnavailableError:
             pass  # another process is writing: the next search goes on
         except Exception as error:  # noqa: BLE001 (nobody awaits this task, and what is pending stays so)
-            self._pause(EmbedderError(f"Embedding in the background failed: {type(error).__name__}: {error}."))
-            _logger.warning(self._reason)
+            failure = EmbedderError(f"Embedding in the background failed: {type(error).__name__}: {error}.")
+            _logger.warning(self._pause(chosen, failure))
 
     # --- embedding a query -----------------------------------------------------------------------------------------
 
@@ -292,16 +291,17 @@ class Embeddings:
         wanted = known.get(chosen.identity)
         asked = await self._best(chosen, wanted, known, pending, chunks, notes)
         if asked is None:
-            notes.append("Nothing is embedded yet, so this search went by words. To embed it: kipu index")
+            reason = self.paused(chosen)
+            notes.append(f"{reason or 'Nothing is embedded yet.'} This search went by words. To embed it: kipu index")
             return None
         embedder, space = asked
-        if self.paused:
-            notes.append(f"{self._reason} This search went by words.")
+        if reason := self.paused(embedder):
+            notes.append(f"{reason} This search went by words.")
             return None
         try:
             (vector,) = await Asking(embedder.name, embedder.embedder, space.dimension).vectors([text], "query")
         except EmbedderError as error:
-            self._pause(error)
+            self._pause(embedder, error)
             notes.append(f"{error} This search went by words.")
             return None
         if isinstance(vector, str):

@@ -233,7 +233,7 @@ class Syncing:
         async with self._database.reader() as connection:
             known = (await known_spaces(connection)).get(chosen.identity)
             results.pending_vectors = await count_pending(connection, known.space if known else None)
-        if results.pending_vectors and embed and not self.embeddings.paused and not self.embeddings.running:
+        if results.pending_vectors and embed and not self.embeddings.paused(chosen) and not self.embeddings.running:
             try:
                 done = await self.embeddings.run(
                     chosen, limit=_SEARCH_EMBEDS, backoff=(), wait=_SEARCH_WAITS_SECONDS, on_progress=on_progress

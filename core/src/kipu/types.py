@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     import aiosqlite
 
-    from .data import Vectors as Vectors
+    from .data import Vectors as Vectors  # noqa: PLC0414 (plugins may import it from here)
 
 __all__ = [
     "ArmScore",
