@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 WIDTH = 100  # of help texts, in columns
 
-KIND_TITLES = {"chunker": "Chunker", "strategy": "Strategy", "postprocessor": "Post-processor"}
+KIND_TITLES = {"embedder": "Embedder", "chunker": "Chunker", "strategy": "Strategy", "postprocessor": "Post-processor"}
 
 
 # --- The pages -----------------------------------------------------------------------------------------------------
@@ -44,7 +44,8 @@ def commands() -> str:
 
 def configuration() -> str:
     """The tables of ``kipu.toml``, and the options of every component that the installed plugins register."""
-    parts = []
+    own = [field for field in attrs.fields(config.MemoryConfig) if "help" in field.metadata]
+    parts = ["## Before the first table", _rows(own)]
     for field in attrs.fields(config.MemoryConfig):
         table = getattr(field.default, "factory", None)
         if table is not None and attrs.has(table):
@@ -107,8 +108,10 @@ def _contexts(context: click.Context) -> Iterator[click.Context]:
 def _options(factory: type) -> str:
     """A table of the options of an attrs class."""
     fields = [field for field in attrs.fields(factory) if field.init]
-    if not fields:
-        return "It has no options."
+    return _rows(fields) if fields else "It has no options."
+
+
+def _rows(fields: Iterable[attrs.Attribute[Any]]) -> str:
     rows = ["| option | type | default | meaning |", "|---|---|---|---|"]
     for field in fields:
         meaning = field.metadata.get("help", "")
