@@ -197,7 +197,7 @@ class EmbeddingServer:
         model, dimension = request.body.get("model", ""), request.body.get("dimensions") or self.dimension
         items: list[Item] = []
         for index, text in enumerate(request.texts):
-            item = {"embedding": vector_of(text, model=model, dimension=dimension), "index": index}
+            item: Item = {"embedding": vector_of(text, model=model, dimension=dimension), "index": index}
             for word, fault in self._spoiled.items():
                 if word in text:
                     [item] = fault.change([item])

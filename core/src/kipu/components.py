@@ -300,7 +300,8 @@ def _recipe(choice: Any, embedder: Any) -> str:
     if not isinstance(choice, dict):
         return "null"
     secrets = _secrets(type(embedder))
-    return json.dumps({name: value for name, value in choice.items() if name not in secrets})
+    # A table such as { env = "NAME" } says where a secret is, and not what.
+    return json.dumps({name: value for name, value in choice.items() if name not in secrets or isinstance(value, dict)})
 
 
 def _secrets(factory: Any) -> set[str]:

@@ -74,6 +74,11 @@ def _is_component(value: Any) -> bool:
     return isinstance(value, str) or not isinstance(value, (list, tuple, int, float, type(None)))
 
 
+def _without_options(choice: Any) -> str:
+    """What is shown of a component among whose options may be a key."""
+    return repr(choice) if not isinstance(choice, dict) else f"{{'use': {choice.get('use')!r}, ...}}"
+
+
 def _is_table(kind: type) -> Validator:
     return _must(f"a {kind.__name__}", lambda value: isinstance(value, kind))
 
@@ -122,6 +127,7 @@ class IndexConfig:
     )
     embedder: Any = attrs.field(
         default=None,
+        repr=_without_options,
         validator=_component_or_none,
         metadata={
             "help": "The embedder: a name, or a table with `use` and its options. By default `onnx`, which needs no "

@@ -1,0 +1,202 @@
+"""Embeds texts with the models of OpenAI, Gemini, Voyage, Mistral, Cohere, Ollama and all that LiteLLM knows.
+
+LiteLLM takes seconds to import and hundreds of megabytes, so it is imported with the first text, and off the event
+loop. It is kept from retrying, printing and fetching prices: when to try again is for Kipu to say.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import attrs
+from attrs import validators
+
+from kipu import hookimpl
+from kipu.errors import EmbedderError
+
+if TYPE_CHECKING:
+    from kipu.types import Embedder, Register, Role, Vectors
+
+__all__ = ["LiteLLM"]
+
+# What a provider is to know beside the texts: what they are for, and that it must refuse what is longer than its model
+# takes. Each of them would cut it without a word.
+_ROLES: dict[str, dict[str, dict[str, Any]]] = {
+    "cohere": {"document": {"input_type": "search_document"}, "query": {"input_type": "search_query"}},
+    "gemini": {"document": {"task_type": "RETRIEVAL_DOCUMENT"}, "query": {"task_type": "RETRIEVAL_QUERY"}},
+    "voyage": {"document": {"input_type": "document"}, "query": {"input_type": "query"}},
+}
+_REFUSE_LONG_TEXTS: dict[str, dict[str, Any]] = {
+    "cohere": {"truncate": "NONE"},
+    "ollama": {"truncate": False},
+    "voyage": {"truncation": False},
+}
+
+# Where the name of the model says all, whatever address it is asked at.
+_KNOWN_BY_NAME = frozenset({"cohere", "gemini", "mistral", "ollama", "voyage"})
+
+
+def _check_model(instance: Any, attribute: attrs.Attribute[Any], value: str) -> None:
+    if not value.strip("/ ") or any(character.isspace() for character in value):
+        raise ValueError('model must be written as provider/model, such as "openai/text-embedding-3-small"')
+
+
+def _check_key(instance: Any, attribute: attrs.Attribute[Any], value: Any) -> None:
+    """Refuse what is no key without saying what it is: it may be one all the same."""
+    name = value.get("env") if isinstance(value, dict) and set(value) == {"env"} else value
+    if value is not None and not (isinstance(name, str) and name.strip()):
+        raise ValueError('api_key must be a text in quotes, or { env = "NAME" } for that of an environment variable')
+
+
+def _languages(value: Sequence[str] | None) -> tuple[str, ...] | None:
+    if isinstance(value, str):
+        raise TypeError('languages must be a list of codes, such as ["en", "de"]')
+    return None if value is None else tuple(value)
+
+
+@attrs.frozen
+class LiteLLM:
+    """Embed with a model of a provider, through LiteLLM.
+
+    ``model`` is written as LiteLLM does: the provider, a slash, and the provider's name of it. The key is taken from
+    the provider's own environment variable, such as ``OPENAI_API_KEY``, unless ``api_key`` says otherwise.
+    """
+
+    model: str = attrs.field(
+        validator=[validators.instance_of(str), _check_model],
+        metadata={"help": 'The model, as provider/model: "openai/text-embedding-3-small", "ollama/nomic-embed-text".'},
+    )
+    api_base: str | None = attrs.field(
+        default=None,
+        validator=validators.optional([validators.instance_of(str), validators.matches_re("https?://.+")]),
+        metadata={"help": "The address of the provider, where it is not the usual one."},
+    )
+    api_key: Any = attrs.field(
+        default=None,
+        validator=_check_key,
+        repr=False,
+        eq=False,
+        metadata={
+            "help": 'The key, or { env = "NAME" }. By default that of the provider\'s own environment variable.',
+            "secret": True,
+        },
+    )
+    dimensions: int | None = attrs.field(
+        default=None,
+        validator=validators.optional([validators.instance_of(int), validators.ge(1)]),
+        metadata={
+            "help": "How many numbers a vector has, for models that leave the choice. By default the model's own."
+        },
+    )
+    batch_size: int = attrs.field(
+        default=64,
+        validator=[validators.instance_of(int), validators.ge(1)],
+        metadata={"help": "How many texts go into one request."},
+    )
+    timeout: float = attrs.field(
+        default=30.0,
+        converter=float,
+        validator=validators.gt(0.0),
+        metadata={"help": "How long to wait for an answer, in seconds."},
+    )
+    languages: Sequence[str] | None = attrs.field(
+        default=None,
+        converter=_languages,
+        metadata={"help": 'The languages that the model knows, such as ["en", "de"]. By default that is not known.'},
+    )
+
+    @property
+    def identity(self) -> str:
+        """The model, and its address where that decides which model answers. The key does not."""
+        parts = [f"litellm:{self.model}"]
+        if self.dimensions is not None:
+            parts.append(f"dimensions={self.dimensions}")
+        if self.api_base is not None and self.model.partition("/")[0] not in _KNOWN_BY_NAME:
+            parts.append(f"api_base={self.api_base.rstrip('/')}")
+        return " ".join(parts)
+
+    async def embed(self, texts: Sequence[str], *, role: Role) -> Vectors:
+        """Embed texts, one request after the other, each with ``batch_size`` of them.
+
+        :raises EmbedderBusyError: a rate limit, or a fault of the provider's.
+        :raises TextTooLongError: the provider found one of the texts of a request too long.
+        :raises EmbedderError: the key is missing or refused, the provider lacks the model, cannot be reached, does not
+            answer in time, or answers with something that cannot be used.
+        """
+        import asyncio
+
+        import numpy as np
+
+        if not texts:
+            return np.empty((0, 0), dtype=np.float32)
+        key, _ = self._key()
+        options = await asyncio.to_thread(self._options, role, key)
+        batches = [texts[start : start + self.batch_size] for start in range(0, len(texts), self.batch_size)]
+        rows = [row for batch in batches for row in await self._request(batch, options)]
+        lengths = sorted({len(row) for row in rows})
+        if len(lengths) > 1:
+            raise EmbedderError(f"{self.model} answered with vectors of different lengths: {lengths}.")
+        return np.array(rows, dtype=np.float32)
+
+    def _key(self) -> tuple[str | None, str]:
+        """The key, and where it comes from; None where LiteLLM is to find it."""
+        if isinstance(self.api_key, dict):
+            name = self.api_key["env"]
+            key = os.environ.get(name)
+            if not key:
+                raise EmbedderError(
+                    f"The environment variable {name} is not set, and the key for {self.model} should be in it, says "
+                    "api_key."
+                )
+            return key, f"the environment variable {name}"
+        if self.api_key is not None:
+            return self.api_key, "api_key"
+        provider = self.model.partition("/")[0] if "/" in self.model else "openai"
+        return None, f"{provider.upper()}_API_KEY"
+
+    def _options(self, role: Role, key: str | None) -> dict[str, Any]:
+        """Everything that a request needs but the texts; imports LiteLLM, which takes seconds the first time."""
+        from .requests import load, missing_keys, provider_of
+
+        litellm = load()
+        provider = provider_of(litellm, self.model, self.api_base)
+        missing = missing_keys(litellm, provider, self.model) if key is None else []
+        if missing:
+            raise EmbedderError(
+                f"There is no key for {self.model}. Set {' or '.join(missing)}, or put "
+                'api_key = { env = "NAME" } beside model in kipu.toml.'
+            )
+        options: dict[str, Any] = {
+            "model": self.model,
+            "api_base": self.api_base,
+            "api_key": key,
+            "timeout": self.timeout,
+            **_ROLES.get(provider, {}).get(role, {}),
+            **_REFUSE_LONG_TEXTS.get(provider, {}),
+        }
+        if self.dimensions is not None:
+            options["dimensions"] = self.dimensions
+            if provider == "openai":  # LiteLLM knows OpenAI's own models; other servers speak its protocol too
+                options["allowed_openai_params"] = ["dimensions"]
+        return options
+
+    async def _request(self, texts: Sequence[str], options: dict[str, Any]) -> list[Any]:
+        from .failures import Sent, failure
+        from .requests import request
+
+        try:
+            return await request(texts, options)
+        except EmbedderError:
+            raise
+        except Exception as error:  # noqa: BLE001 - whatever it is, `failure` says it
+            key, place = self._key()
+            sent = Sent(self.model, len(texts), self.timeout, key or os.environ.get(place), place)
+            failed = failure(error, sent)
+        raise failed  # out here, so that no traceback shows what came before: it may have the key in it
+
+
+@hookimpl
+def kipu_register_embedders(register: Register[Embedder]) -> None:
+    register("litellm", LiteLLM)

@@ -1,0 +1,136 @@
+"""Embeds texts with a model of Sentence Transformers, from the Hugging Face hub or from a folder.
+
+The library and torch take seconds to import and gigabytes of disk, so they are imported with the first text. Everything
+that takes time happens off the event loop.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import attrs
+from attrs import validators
+
+from kipu import hookimpl
+from kipu.errors import EmbedderError, TextTooLongError
+
+from .folders import content_of
+
+if TYPE_CHECKING:
+    from kipu.types import Embedder, Register, Role, Vectors
+
+__all__ = ["SentenceTransformers"]
+
+
+def _check_model(instance: Any, attribute: attrs.Attribute[Any], value: str) -> None:
+    if not value.strip():
+        raise ValueError('model must be a name on the hub, such as "intfloat/multilingual-e5-small", or a folder')
+
+
+def _languages(value: Sequence[str] | None) -> tuple[str, ...] | None:
+    if isinstance(value, str):
+        raise TypeError('languages must be a list of codes, such as ["en", "de"]')
+    return None if value is None else tuple(value)
+
+
+@attrs.frozen
+class SentenceTransformers:
+    """Embed with a model of Sentence Transformers.
+
+    ``model`` is a name on the Hugging Face hub, or a folder. A model from the hub is downloaded with the first text,
+    and kept on this machine by the library; once it is there, the hub is not asked again. Code that comes with a model
+    is never run.
+    """
+
+    model: str = attrs.field(
+        default="sentence-transformers/all-MiniLM-L6-v2",
+        validator=[validators.instance_of(str), _check_model],
+        metadata={"help": "The model: its name on the Hugging Face hub, or the path of a folder."},
+    )
+    device: str = attrs.field(
+        default="",
+        validator=validators.instance_of(str),
+        metadata={"help": 'Where to compute, such as "cpu" or "cuda:0". By default the fastest that is there.'},
+    )
+    batch_size: int = attrs.field(
+        default=32,
+        validator=[validators.instance_of(int), validators.ge(1)],
+        metadata={"help": "How many texts are embedded at once: more of them take more memory."},
+    )
+    query_prompt: str | None = attrs.field(
+        default=None,
+        validator=validators.optional(validators.instance_of(str)),
+        metadata={"help": "What to put in front of a query. By default the model's own prompt, where it has one."},
+    )
+    document_prompt: str | None = attrs.field(
+        default=None,
+        validator=validators.optional(validators.instance_of(str)),
+        metadata={"help": "What to put in front of a document. By default the model's own prompt, where it has one."},
+    )
+    languages: Sequence[str] | None = attrs.field(
+        default=None,
+        converter=_languages,
+        metadata={"help": 'The languages that the model knows, such as ["en", "de"]. By default that is not known.'},
+    )
+
+    @property
+    def identity(self) -> str:
+        """The name of the model, or what is in its folder, and the prompt of documents.
+
+        The prompt of queries changes no vector that is kept.
+
+        :raises EmbedderError: the model is a path, and there is no such folder.
+        """
+        folder = self._folder()
+        parts = [f"sentence-transformers:{self.model}"]
+        if folder is not None:
+            parts = [f"sentence-transformers:sha256={content_of(folder)}"]
+        if self.document_prompt is not None:
+            parts.append(f"document_prompt={self.document_prompt!r}")
+        return " ".join(parts)
+
+    async def embed(self, texts: Sequence[str], *, role: Role) -> Vectors:
+        """Embed texts, ``batch_size`` of them at once.
+
+        :raises TextTooLongError: some of the texts, with their prompt, have more tokens than the model takes.
+        :raises EmbedderError: the library cannot be imported, or the model cannot be loaded.
+        """
+        import asyncio
+
+        return await asyncio.to_thread(self._embed, list(texts), role)
+
+    def _folder(self) -> Path | None:
+        """The folder that the model is in; None where it is a name on the hub."""
+        path = Path(self.model).expanduser()
+        if path.is_dir():
+            return path.resolve()
+        if not re.fullmatch(r"\w[\w.-]*(/\w[\w.-]*)?", self.model):
+            raise EmbedderError(
+                f"There is no folder {path}, and a name on the Hugging Face hub is written otherwise, such as "
+                "intfloat/multilingual-e5-small."
+            )
+        return None
+
+    def _embed(self, texts: list[str], role: Role) -> Vectors:
+        import numpy as np
+
+        from .models import loaded
+
+        if not texts:
+            return np.empty((0, 0), dtype=np.float32)
+        folder = self._folder()
+        model = loaded(self.model if folder is None else str(folder), self.device)
+        prompt = model.prompt(role, self.query_prompt if role == "query" else self.document_prompt)
+        too_long = model.too_long([prompt + text for text in texts])
+        if too_long:
+            which = "1 text has" if len(too_long) == 1 else f"{len(too_long)} texts have"
+            raise TextTooLongError(f"{which} more than the {model.window} tokens that {self.model} takes.", too_long)
+        return model.embed(texts, role, prompt, self.batch_size)
+
+
+@hookimpl
+def kipu_register_embedders(register: Register[Embedder]) -> None:
+    register("sentence-transformers", SentenceTransformers)
