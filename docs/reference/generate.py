@@ -155,6 +155,8 @@ def _default(field: attrs.Attribute[Any]) -> str:
     if value is attrs.NOTHING:
         return "required"
     if isinstance(value, attrs.Factory):  # type: ignore[arg-type]
+        if value.takes_self:
+            return "as the others say"
         value = value.factory()
     if attrs.has(type(value)):
         return f"`{type(value).__name__}()`"
