@@ -19,7 +19,7 @@ import pytest
 
 import kipu.database
 import kipu.indexing
-import kipu.memory
+import kipu.syncing
 from kipu import Chunk, FilesConfig, IndexConfig, Memory, MemoryConfig, SearchConfig
 from kipu.cli import main
 from kipu.driver import choose_driver
@@ -154,7 +154,7 @@ async def test_a_strategy_that_raises_is_called_once_and_named(workspace, write)
 @pytest.fixture
 def impatient(monkeypatch) -> None:
     """Wait for a locked index for moments only."""
-    monkeypatch.setattr(kipu.memory, "_SEARCH_WAITS_SECONDS", 0.05)
+    monkeypatch.setattr(kipu.syncing, "_SEARCH_WAITS_SECONDS", 0.05)
     monkeypatch.setitem(kipu.indexing.Indexer.index.__kwdefaults__, "wait", 0.05)
 
 

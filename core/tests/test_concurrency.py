@@ -23,7 +23,7 @@ from rows import is_sound, rows, rows_made_afresh, select, with_doubles
 
 import kipu.database
 import kipu.indexing
-import kipu.memory
+import kipu.syncing
 from kipu import Memory, sync
 from kipu.driver import choose_driver
 from kipu.errors import IndexBusyError, IndexUnavailableError
@@ -305,7 +305,7 @@ async def test_a_search_sees_one_state_of_the_index_from_its_beginning_to_its_en
 @pytest.fixture
 def hold(workspace, monkeypatch) -> Iterator[Callable[..., None]]:
     """Lock the index as another program would, and let nobody wait long for it."""
-    monkeypatch.setattr(kipu.memory, "_SEARCH_WAITS_SECONDS", 0.05)
+    monkeypatch.setattr(kipu.syncing, "_SEARCH_WAITS_SECONDS", 0.05)
     monkeypatch.setitem(kipu.indexing.Indexer.index.__kwdefaults__, "wait", 0.05)
     monkeypatch.setattr(kipu.database.Database._connect, "__defaults__", (0.05,))
     opened = []

@@ -192,7 +192,7 @@ async def backfill(
             parameters: tuple[int, ...] = (last, _BACKFILLED_AT_A_TIME)
         else:
             statement = (
-                "SELECT chunks.id, vector FROM chunks JOIN embeddings ON embeddings.hash = chunks.hash "
+                "SELECT chunks.id, vector FROM chunks CROSS JOIN embeddings ON embeddings.hash = chunks.hash "
                 "WHERE chunks.id > ? AND space_id = ? ORDER BY chunks.id LIMIT ?"
             )
             parameters = (last, tables.space.id, _BACKFILLED_AT_A_TIME)

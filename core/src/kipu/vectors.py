@@ -4,7 +4,8 @@ A vector belongs to a text, not to a chunk: it is kept once for all chunks that 
 gone, so that what comes back need not be embedded again. Which chunks lack one is written down when chunks change, so
 that a search can tell without looking at all of them.
 
-All functions run within a transaction or a snapshot of the caller's.
+All functions run within a transaction or a snapshot of the caller's. SQLite, which knows nothing of how many rows there
+are, would often begin a join with all vectors of a space: ``CROSS JOIN`` has it begin with the few that are meant.
 """
 
 from __future__ import annotations
@@ -155,9 +156,9 @@ async def store(
     got: list[Any] = []
     for marks, part in parts(list(vectors)):
         got += await connection.execute_fetchall(
-            "SELECT chunks.id, chunks.hash FROM unembedded JOIN chunks ON chunks.id = chunk_id "
-            f"WHERE space_id = ? AND chunks.hash IN ({marks})",
-            (space.id, *part),
+            "SELECT chunks.id, chunks.hash FROM chunks CROSS JOIN unembedded ON chunks.id = chunk_id "
+            f"WHERE chunks.hash IN ({marks}) AND space_id = ?",
+            (*part, space.id),
         )
     await connection.executemany(
         "DELETE FROM unembedded WHERE space_id = ? AND chunk_id = ?", [(space.id, row[0]) for row in got]
@@ -175,7 +176,7 @@ async def take_in(
         found: list[Any] = []
         for marks, part in parts(chunk_ids):
             found += await connection.execute_fetchall(
-                "SELECT chunks.id, vector, embeddings.id FROM chunks JOIN embeddings "
+                "SELECT chunks.id, vector, embeddings.id FROM chunks CROSS JOIN embeddings "
                 f"ON space_id = ? AND embeddings.hash = chunks.hash WHERE chunks.id IN ({marks})",
                 (space.id, *part),
             )
@@ -241,7 +242,7 @@ async def read_vectors(
     found: dict[int, bytes] = {}
     for marks, part in parts(wanted):
         rows = await connection.execute_fetchall(
-            "SELECT chunks.id, vector FROM chunks JOIN embeddings "
+            "SELECT chunks.id, vector FROM chunks CROSS JOIN embeddings "
             f"ON space_id = ? AND embeddings.hash = chunks.hash WHERE chunks.id IN ({marks})",
             (space.id, *part),
         )

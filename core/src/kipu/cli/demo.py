@@ -24,7 +24,7 @@ _SHOWN = 2
 @click.argument("folder", required=False, type=click.Path(file_okay=False, path_type=Path))
 @shared_options
 def demo_command(output: Output, workspace: Path, folder: Path | None) -> None:
-    """Make the memory of a small project in FOLDER (kipu-demo), index it and run five searches.
+    """Make the memory of a small project in FOLDER (kipu-demo), index it and run seven searches.
 
     The notes are invented: six weeks of two coding agents and their team at a ferry-booking service.
     """

@@ -35,6 +35,16 @@ SEARCHES: tuple[DemoSearch, ...] = (
         why="A question as somebody would ask it: many notes speak of Redis, one gives the reasons.",
     ),
     DemoSearch(
+        query="how quickly can we recover from a disaster",
+        expected="memory/runbook.md",
+        why="By meaning: the section on restoring a backup has none of these words.",
+    ),
+    DemoSearch(
+        query="smartphone runs flat",
+        expected="memory/juno/2026-09-17.md",
+        why="By meaning too: the note says that the app empties phones.",
+    ),
+    DemoSearch(
         query="E_SEAT_LOCK",
         expected="memory/incidents/2026-09-24-seat-lock.md",
         why="An error code, found as a whole: the incident that explains it comes first.",

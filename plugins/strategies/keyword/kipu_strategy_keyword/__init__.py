@@ -17,7 +17,7 @@ from kipu import hookimpl
 from kipu.types import Hit
 
 from . import tables
-from .ranking import Weights, rank
+from .ranking import Weights, has_any, rank
 from .terms import read_terms
 
 if TYPE_CHECKING:
@@ -98,8 +98,36 @@ class Keyword:
 
     async def search(self, query: Query, index: Index) -> list[Hit]:
         """Return the chunks that have any of the query's terms and pass its filters, best first."""
+        if query.limit < 1:
+            return []
+        scores = dict((await self._ranked(query, index))[: query.limit])
+        chunks = await index.chunks(scores)
+        return [
+            Hit(chunk=chunks[chunk_id], score=score, scores={"keyword": score})
+            for chunk_id, score in scores.items()
+            if chunk_id in chunks
+        ]
+
+    async def score(self, query: Query, index: Index, ids: Sequence[int]) -> dict[int, float]:
+        """Return the scores of chunks, on the scale of those of a search; 0.0 for a chunk without a word of the query.
+
+        Nothing is said of chunks that are not indexed, nor of any where the query has no words.
+        """
         terms = read_terms(query.text)
-        if not terms.alternatives or query.limit < 1:
+        if not terms.alternatives or not ids:
+            return {}
+        asked = await tables.load(index.connection, ids)
+        scores = dict.fromkeys((candidate.id for candidate in asked), 0.0)
+        touched = [candidate for candidate in asked if has_any(candidate, terms.alternatives)]
+        if touched:  # else the search, whose best chunk gives the scale, would be for nothing
+            ranked = await self._ranked(query, index, touched)
+            scores |= {chunk_id: score for chunk_id, score in ranked if chunk_id in scores}
+        return scores
+
+    async def _ranked(self, query: Query, index: Index, others: Sequence[Candidate] = ()) -> list[tuple[int, float]]:
+        """Return the ids of the candidates and of ``others`` with their scores, best first."""
+        terms = read_terms(query.text)
+        if not terms.alternatives:
             return []
         corpus = await tables.measure_corpus(index.connection)
         frequencies = await tables.measure_frequencies(index.connection, terms.alternatives)
@@ -116,16 +144,12 @@ class Keyword:
             candidates.update((match.id, match) for match in matches)
         if not candidates:
             return []
+        others = [other for other in others if other.id not in candidates]
         weights = Weights(self.heading_weight, self.context_weight, self.path_weight, self.file_share)
         # Some hundred candidates take some ten milliseconds, in which the event loop has other things to do.
-        ranked = await asyncio.to_thread(rank, list(candidates.values()), frequencies, terms.required, corpus, weights)
-        scores = dict(ranked[: query.limit])
-        chunks = await index.chunks(scores)
-        return [
-            Hit(chunk=chunks[chunk_id], score=score, scores={"keyword": score})
-            for chunk_id, score in scores.items()
-            if chunk_id in chunks
-        ]
+        return await asyncio.to_thread(
+            rank, list(candidates.values()), frequencies, terms.required, corpus, weights, others
+        )
 
     def _expressions(self, terms: Terms, frequencies: dict[Term, Frequency]) -> list[str]:
         """Return the FTS5 expressions that find the candidates: all that may matter, and not half the index."""

@@ -18,11 +18,11 @@ import math
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from .terms import Term
 
-__all__ = ["Candidate", "Corpus", "Frequency", "Weights", "rank"]
+__all__ = ["Candidate", "Corpus", "Frequency", "Weights", "has_any", "rank"]
 
 K1 = 1.2
 B = 0.75
@@ -72,6 +72,11 @@ class Candidate(NamedTuple):
         """The number of tokens in the fields but for the identifiers, which are there a second time."""
         return sum(field.count(" ") - 1 for field in (self.path, self.heading, self.context, self.text))
 
+    @property
+    def whole(self) -> str:
+        """All fields: what contains a term's needle if any of them does."""
+        return f"{self.text}{self.context}{self.heading}{self.identifiers}{self.path}"
+
 
 class _Found(NamedTuple):
     """What a chunk has of a query: for each term that it contains, the term's number, how often it is there (weighted),
@@ -88,20 +93,23 @@ def rank(
     required: Sequence[Term],
     corpus: Corpus,
     weights: Weights,
+    others: Sequence[Candidate] = (),
 ) -> list[tuple[int, float]]:
     """Return the ids of the candidates with their scores in [0, 1], best first.
 
-    ``frequencies`` has every term of the query, those that are nowhere too.
+    ``frequencies`` has every term of the query, those that are nowhere too. ``others`` are ranked with the candidates,
+    and on their scale, which they do not change.
     """
     needles = [term.needle for term in frequencies]
     chunk_idfs = [_idf(corpus.chunks, frequency.chunks) for frequency in frequencies.values()]
     file_idfs = [_idf(corpus.files, frequency.files) for frequency in frequencies.values()]
     found = [_find(candidate, needles, weights) for candidate in candidates]
-    files = _relevance_of_files(found, file_idfs, corpus)
+    added = [_find(other, needles, weights) for other in others]
+    files = _relevance_of_files(added, file_idfs, corpus) | _relevance_of_files(found, file_idfs, corpus)
 
     saturation = _saturation(corpus.length / max(1, corpus.chunks))
     relevance = []
-    for chunk in found:
+    for chunk in (*found, *added):
         held = saturation(chunk.candidate.length)
         own = sum(chunk_idfs[number] * _saturated(weighted, held) for number, weighted, _, _ in chunk.terms)
         value = own + weights.file * files[chunk.candidate.file]
@@ -114,15 +122,21 @@ def rank(
     parts = len(required) + 1
     ranked = [
         (candidate.id, (_satisfied(candidate, required) + min(1.0, strength * value)) / parts)
-        for candidate, value in zip(candidates, relevance, strict=True)
+        for candidate, value in zip((*candidates, *others), relevance, strict=True)
         if value
     ]
     return sorted(ranked, key=lambda pair: (-pair[1], pair[0]))
 
 
+def has_any(candidate: Candidate, terms: Iterable[Term]) -> bool:
+    """Tell whether a candidate has any of the terms, in any field."""
+    whole = candidate.whole
+    return any(term.needle in whole for term in terms)
+
+
 def _find(candidate: Candidate, needles: Sequence[str], weights: Weights) -> _Found:
     # str.count passes over every second one of equal tokens in a row: such a count is saturated anyway.
-    whole = f"{candidate.text}{candidate.context}{candidate.heading}{candidate.identifiers}{candidate.path}"
+    whole = candidate.whole
     terms = []
     for number, needle in enumerate(needles):
         if needle in whole:

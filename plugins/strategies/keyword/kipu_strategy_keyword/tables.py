@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from .terms import Term
 
-__all__ = ["add", "best_matches", "create", "measure_corpus", "measure_frequencies", "remove"]
+__all__ = ["add", "best_matches", "create", "load", "measure_corpus", "measure_frequencies", "remove"]
 
 _SCHEMA = (
     "DROP TABLE IF EXISTS keyword",
@@ -50,8 +50,16 @@ _SCHEMA = (
     END""",
 )
 
+_CANDIDATES = """
+    SELECT keyword.rowid, keyword_chunks.file, keyword_files.text_length,
+        keyword.path, keyword.heading, keyword.context, keyword.text, keyword.identifiers
+    FROM keyword
+    CROSS JOIN keyword_chunks ON keyword_chunks.id = keyword.rowid
+    CROSS JOIN keyword_files ON keyword_files.id = keyword_chunks.file"""
+
 _BATCH = 1000
 _SAMPLE = 2000
+_PARAMETERS = 900  # of one statement: some builds of SQLite take no more than 999
 
 
 async def create(connection: aiosqlite.Connection) -> None:
@@ -147,14 +155,24 @@ async def best_matches(
     # CROSS JOIN keeps SQLite from visiting the files first and asking FTS5 once for each of their chunks.
     filtered = "CROSS JOIN chunks ON chunks.id = keyword.rowid CROSS JOIN files ON files.id = chunks.file_id"
     statement = f"""
-        SELECT keyword.rowid, keyword_chunks.file, keyword_files.text_length,
-            keyword.path, keyword.heading, keyword.context, keyword.text, keyword.identifiers
-        FROM keyword
-        CROSS JOIN keyword_chunks ON keyword_chunks.id = keyword.rowid
-        CROSS JOIN keyword_files ON keyword_files.id = keyword_chunks.file
+        {_CANDIDATES}
         {"" if condition == "1" else filtered}
         WHERE keyword MATCH ? AND rank MATCH ? AND ({condition}) ORDER BY rank LIMIT ?"""
-    async with connection.execute(statement, [expression, function, *parameters, limit]) as cursor:
+    return await _candidates(connection, statement, [expression, function, *parameters, limit])
+
+
+async def load(connection: aiosqlite.Connection, chunk_ids: Sequence[int]) -> list[Candidate]:
+    """Return the chunks with these ids; those that are not indexed are left out."""
+    found = []
+    for start in range(0, len(chunk_ids), _PARAMETERS):
+        some = chunk_ids[start : start + _PARAMETERS]
+        statement = f"{_CANDIDATES} WHERE keyword.rowid IN ({', '.join('?' * len(some))})"
+        found += await _candidates(connection, statement, some)
+    return found
+
+
+async def _candidates(connection: aiosqlite.Connection, statement: str, parameters: Sequence[Any]) -> list[Candidate]:
+    async with connection.execute(statement, parameters) as cursor:
         rows = await cursor.fetchall()
     return [
         Candidate(chunk, file, length, *(f" {field} " for field in fields)) for chunk, file, length, *fields in rows

@@ -64,6 +64,10 @@ class Workspace:
         """Search with the strategy."""
         return await self.strategy.search(Query(text=text, **options), self)
 
+    async def score(self, text: str, ids: Sequence[int], **options: Any) -> dict[int, float]:
+        """Ask the strategy for the scores of chunks."""
+        return await self.strategy.score(Query(text=text, **options), self, ids)
+
     async def texts(self, text: str, **options: Any) -> list[str]:
         """Return the texts that a search finds, best first."""
         return [hit.chunk.text for hit in await self.search(text, **options)]

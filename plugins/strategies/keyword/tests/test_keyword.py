@@ -169,6 +169,47 @@ async def test_scores_are_those_of_the_arm_and_fall_with_the_rank(workspace: Wor
     assert all(dict(hit.scores) == {"keyword": hit.score} for hit in hits)
 
 
+# --- The scores of chunks that a search did not return -------------------------------------------------------------
+
+
+async def test_a_chunk_has_the_same_score_whether_it_is_found_or_asked_for(workspace: Workspace) -> None:
+    await workspace.add("redis", "redis cache", "cache login redis", *FILLER)
+    found = {hit.chunk.id: hit.score for hit in await workspace.search("redis login team")}
+    assert await workspace.score("redis login team", list(found), limit=1) == found
+
+
+async def test_a_chunk_beyond_the_limit_is_scored_below_those_that_are_found(workspace: Workspace) -> None:
+    ids = await workspace.add("redis login cache", *("redis " + "and so on " * number for number in range(1_500)))
+    hits = await workspace.search("redis login", limit=2)
+    scores = await workspace.score("redis login", ids, limit=2)
+    assert list(scores) == ids
+    assert {hit.chunk.id: scores[hit.chunk.id] for hit in hits} == {hit.chunk.id: hit.score for hit in hits}
+    assert all(0 < scores[id] <= hits[-1].score for id in ids if id not in {hit.chunk.id for hit in hits})
+
+
+async def test_a_chunk_without_a_word_of_the_query_has_the_score_0(workspace: Workspace) -> None:
+    [redis, other] = await workspace.add("redis", "valkey")
+    assert await workspace.score("redis cluster", [other]) == {other: 0.0}
+    assert await workspace.score("redis cluster", [other, redis]) == {
+        other: 0.0,
+        redis: (await workspace.search("redis cluster"))[0].score,
+    }
+    assert await workspace.score("nothing like that", [other, redis]) == {other: 0.0, redis: 0.0}
+
+
+async def test_a_chunk_with_an_identifier_is_asked_for_with_the_same_score(workspace: Workspace) -> None:
+    await workspace.add("error ZX-99817 again", "error ZX-12345 again", *FILLER)
+    found = {hit.chunk.id: hit.score for hit in await workspace.search("what about ZX-99817?")}
+    assert await workspace.score("what about ZX-99817?", list(found)) == found
+
+
+async def test_nothing_is_said_of_chunks_that_are_not_indexed_or_of_a_query_without_words(workspace: Workspace) -> None:
+    [redis] = await workspace.add("redis")
+    assert await workspace.score("redis", [redis + 1]) == {}
+    assert await workspace.score("?!", [redis]) == {}
+    assert await workspace.score("redis", []) == {}
+
+
 # --- Filters and limits --------------------------------------------------------------------------------------------
 
 

@@ -1,0 +1,142 @@
+"""Search by meaning and by words at once, for Kipu: the strategy ``hybrid``.
+
+Other strategies, the arms, search side by side. Every chunk that any of them finds is scored by all of them, and the
+scores are fused (`fusion`); an arm counts less where it knows little of the query's language (`languages`).
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping  # cattrs reads the types of options
+from typing import TYPE_CHECKING, Any
+
+import attrs
+from attrs import validators
+
+from kipu import hookimpl
+from kipu.types import Hit
+
+from .fusion import FUSIONS, fuse
+from .languages import foreign_share
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from kipu.types import Index, Query, Register, Strategy
+
+__all__ = ["Hybrid", "kipu_register_strategies"]
+
+PRESETS = {"memweave": {"vector": 0.7, "keyword": 0.3}}
+
+LISTENING = "vector"
+"""The arm that knows no more than the embedder does."""
+
+LEAST_TRUST = 0.2
+"""The part of its weight that it keeps where the embedder knows nothing of the query: on Chinese with an English model,
+more than none is a little better, and more than a half is worse.
+"""
+
+CONFIDENT = 0.5
+"""The best score from which on an arm has all of its weight. From 0.4 to 0.7, what we measure hardly differs."""
+
+LEAST_CONFIDENCE = 0.01
+"""What an arm keeps in any case, so that it has a say on chunks that no other arm can judge."""
+
+
+def _check_arms(_: object, option: attrs.Attribute[Any], arms: Mapping[str, float]) -> None:
+    if not arms or not all(0 < weight < float("inf") for weight in arms.values()):
+        raise ValueError(f"{option.name} is {dict(arms)}: it must name strategies, each with a weight above 0")
+
+
+@attrs.frozen
+class Hybrid:
+    """Searches with several strategies at once, and scores what any of them finds by all of them.
+
+    ``arms`` are the names of strategies with their weights; any that is installed may be one. ``fusion`` says how the
+    scores of an arm are made comparable with those of the others before the weighted mean is taken: ``score-and-rank``
+    counts standard deviations from the mean and adds 1.75 / rank, ``zscore`` does without the rank, ``maximum`` divides
+    by the best score, ``minmax`` stretches from 0 to 1, and ``reciprocal-rank`` looks at ranks alone. ``preset =
+    "memweave"`` takes the weights of the memory of that name, 0.7 for vectors and 0.3 for words: a poor choice for a
+    language that the embedder does not know.
+
+    A chunk that an arm cannot judge, such as one without a vector, is judged by the others; an arm that cannot answer
+    at all leaves the search to the others. With one arm left, its hits are returned as they are. An arm whose best
+    score is below a half counts less in proportion, and so does the arm ``vector`` where the embedder does not know the
+    language of the query.
+
+    Scores are explained in `kipu_strategy_hybrid.fusion`: they are high where the arms are sure of themselves.
+    """
+
+    arms: Mapping[str, float] = attrs.field(
+        factory=lambda: {"vector": 0.39, "keyword": 0.61},
+        validator=_check_arms,
+        metadata={"help": "The strategies to search with, each with its weight."},
+    )
+    fusion: str = attrs.field(
+        default="score-and-rank",
+        validator=validators.in_(tuple(FUSIONS)),
+        metadata={"help": f"How scores of the arms are made comparable: {', '.join(FUSIONS)}."},
+    )
+    preset: str = attrs.field(
+        default="",
+        validator=validators.in_(("", *PRESETS)),
+        metadata={"help": "Weights that somebody else has chosen, instead of those of `arms`: memweave, or none."},
+    )
+
+    @property
+    def strategies(self) -> Sequence[str]:
+        """The names of the arms."""
+        return tuple(self._weights)
+
+    @property
+    def _weights(self) -> Mapping[str, float]:
+        return PRESETS[self.preset] if self.preset else self.arms
+
+    async def search(self, query: Query, index: Index) -> list[Hit]:
+        """Return what the arms find, best first by the judgement of all of them."""
+        found = await asyncio.gather(*(index.search(name, query) for name in self._weights))
+        answers = {name: hits for name, hits in zip(self._weights, found, strict=True) if hits is not None}
+        if len(answers) < 2:
+            return [hit for hits in answers.values() for hit in hits]
+        chunks = {hit.chunk.id: hit.chunk for hits in answers.values() for hit in hits}
+        judged = await asyncio.gather(*(_judge(name, hits, chunks, query, index) for name, hits in answers.items()))
+        scores = dict(zip(answers, judged, strict=True))
+        weights = {name: self._weights[name] * _trust(name, query) * _confidence(scores[name]) for name in answers}
+        return [
+            Hit(chunk=chunks[id], score=score, scores={name: scores[name][id] for name in scores if id in scores[name]})
+            for id, score in fuse(scores, weights, FUSIONS[self.fusion])[: query.limit]
+        ]
+
+
+async def _judge(
+    name: str, hits: Sequence[Hit], chunks: Mapping[int, Any], query: Query, index: Index
+) -> Mapping[int, float]:
+    """What an arm thinks of all chunks: of those that it found, and of those that it is asked for."""
+    found = {hit.chunk.id: hit.score for hit in hits}
+    others = await index.score(name, query, [id for id in chunks if id not in found])
+    return {**others, **found}
+
+
+def _trust(name: str, query: Query) -> float:
+    """The part of its weight that an arm keeps: less, the less of the query its embedder knows."""
+    if name != LISTENING or query.embedding is None:
+        return 1.0
+    unknown = query.embedding.unknown_share or 0.0
+    unknown = max(unknown, foreign_share(query.text, query.embedding.languages))
+    return 1.0 - (1.0 - LEAST_TRUST) * unknown
+
+
+def _confidence(scores: Mapping[int, float]) -> float:
+    """The part of its weight that an arm keeps for what it found: less, where its best score is low.
+
+    A question that shares one word in four with the best chunk says little by its words, and what is found by them
+    should not come before what its meaning finds; and the other way round.
+    """
+    best = max(scores.values(), default=0.0)
+    return min(1.0, max(LEAST_CONFIDENCE, best / CONFIDENT))
+
+
+@hookimpl
+def kipu_register_strategies(register: Register[Strategy]) -> None:
+    """Register the strategy ``hybrid``."""
+    register("hybrid", Hybrid)

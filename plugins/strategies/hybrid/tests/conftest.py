@@ -1,0 +1,48 @@
+"""A small stand-in for the kernel: an `Index` whose other strategies answer as they are told."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import attrs
+import pytest
+
+from kipu.types import Hit, Query, StoredChunk
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+
+def stored(id: int) -> StoredChunk:
+    return StoredChunk(id, f"chunk {id}", "memory/notes.md", "memory", None, id, id, "", 0, f"text {id}", "")
+
+
+@attrs.define
+class Answers:
+    """What strategies find, by name: the scores of chunks by id, or None where one cannot answer.
+
+    ``judgements`` is what a strategy thinks of chunks that it did not find.
+    """
+
+    found: Mapping[str, Mapping[int, float] | None]
+    judgements: Mapping[str, Mapping[int, float]] = attrs.field(factory=dict)
+    asked: list[str] = attrs.field(factory=list)
+
+    async def search(self, strategy: str, query: Query) -> list[Hit] | None:
+        self.asked.append(strategy)
+        scores = self.found[strategy]
+        if scores is None:
+            return None
+        ranked = sorted(scores.items(), key=lambda pair: (-pair[1], pair[0]))
+        return [Hit(stored(id), score, {strategy: score}) for id, score in ranked[: query.limit]]
+
+    async def score(self, strategy: str, query: Query, ids: Sequence[int]) -> dict[int, float]:
+        known = self.judgements.get(strategy, {})
+        return {id: known[id] for id in ids if id in known}
+
+
+@pytest.fixture(scope="session")
+def answers() -> Callable[..., Any]:
+    """What makes an index of what its strategies answer."""
+    return Answers

@@ -1,0 +1,177 @@
+"""Which arms are asked, what becomes of their answers, and in which order and with which scores chunks come."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+
+from kipu.types import Hit, Query, QueryEmbedding, Strategy, VectorSpace
+from kipu_strategy_hybrid import Hybrid, kipu_register_strategies
+from kipu_strategy_hybrid.fusion import FUSIONS
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    Answers = Callable[..., Any]
+
+SPACE = VectorSpace(1, "test", 2)
+
+
+def query(text: str = "anything", *, unknown: float | None = None, knows: Sequence[str] | None = None) -> Query:
+    return Query(text, embedding=QueryEmbedding(SPACE, np.array([1, 0], np.float32), knows, unknown))
+
+
+def ids(hits: Sequence[Hit]) -> list[int]:
+    return [hit.chunk.id for hit in hits]
+
+
+# --- The arms ------------------------------------------------------------------------------------------------------
+
+
+async def test_a_chunk_that_both_arms_find_comes_before_one_that_is_best_for_one_of_them(answers: Answers) -> None:
+    index = answers(
+        {"vector": {1: 0.6, 2: 0.55}, "keyword": {3: 0.8, 2: 0.7}},
+        {"vector": {3: 0.1}, "keyword": {1: 0.0}},
+    )
+    hits = await Hybrid().search(query(), index)
+    assert ids(hits)[0] == 2
+    assert set(ids(hits)) == {1, 2, 3}
+
+
+async def test_what_one_arm_did_not_find_is_judged_by_it_all_the_same(answers: Answers) -> None:
+    index = answers({"vector": {1: 0.5}, "keyword": {2: 0.5}}, {"vector": {2: 0.4}, "keyword": {1: 0.1}})
+    hits = await Hybrid().search(query(), index)
+    assert [(hit.chunk.id, dict(hit.scores)) for hit in hits] == [
+        (2, {"vector": 0.4, "keyword": 0.5}),
+        (1, {"vector": 0.5, "keyword": 0.1}),
+    ]
+
+
+async def test_a_chunk_without_a_vector_is_judged_by_its_words_alone(answers: Answers) -> None:
+    index = answers({"vector": {1: 0.6, 2: 0.3}, "keyword": {3: 0.8, 1: 0.4}}, {"keyword": {2: 0.0}})
+    hits = await Hybrid().search(query(), index)
+    assert ids(hits) == [3, 1, 2]
+    assert dict(hits[0].scores) == {"keyword": 0.8}
+
+
+@pytest.mark.parametrize("fusion", FUSIONS)
+async def test_where_one_arm_cannot_answer_the_other_one_does_as_it_is(answers: Answers, fusion: str) -> None:
+    words = {1: 0.9, 5: 0.5, 3: 0.5, 2: 0.1}
+    index = answers({"vector": None, "keyword": words})
+    hits = await Hybrid(fusion=fusion).search(Query("anything"), index)
+    assert hits == await index.search("keyword", Query("anything"))
+    assert await Hybrid().search(query(), answers({"vector": None, "keyword": None})) == []
+    assert await Hybrid().search(query(), answers({"vector": {}, "keyword": {}})) == []
+
+
+async def test_any_strategy_may_be_an_arm(answers: Answers) -> None:
+    hybrid = Hybrid(arms={"newest": 1, "keyword": 3, "graph": 1})
+    index = answers({"newest": {1: 1.0}, "keyword": {2: 1.0}, "graph": {1: 1.0}}, {"keyword": {1: 0.1}})
+    hits = await hybrid.search(query(), index)
+    assert list(hybrid.strategies) == index.asked == ["newest", "keyword", "graph"]
+    assert ids(hits) == [2, 1]
+
+
+async def test_at_most_as_many_as_asked_for_are_returned(answers: Answers) -> None:
+    index = answers({"vector": dict.fromkeys(range(1, 50), 0.5), "keyword": dict.fromkeys(range(100, 150), 0.5)})
+    assert len(await Hybrid().search(Query("anything", limit=30), index)) == 30
+
+
+# --- Scores --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("fusion", FUSIONS)
+async def test_scores_stay_on_the_scale_of_the_arms(answers: Answers, fusion: str) -> None:
+    good = answers({"vector": {1: 0.7, 2: 0.2}, "keyword": {1: 0.9, 2: 0.1}})
+    poor = answers({"vector": {1: 0.07, 2: 0.02}, "keyword": {1: 0.09, 2: 0.01}})
+    hybrid = Hybrid(arms={"vector": 1, "keyword": 3}, fusion=fusion)
+    best, *_ = await hybrid.search(query(), good)
+    assert best.score == pytest.approx(0.85)
+    best, *_ = await hybrid.search(query(), poor)
+    assert 0.07 < best.score < 0.09
+
+
+async def test_an_arm_that_is_unsure_does_not_come_before_one_that_is_sure(answers: Answers) -> None:
+    by_words = {1: 0.25, **dict.fromkeys(range(10, 20), 0.0)}
+    by_meaning = {2: 0.6, 3: 0.3, **dict.fromkeys(range(10, 20), 0.1)}
+    others = {"vector": {1: 0.1}, "keyword": {2: 0.0, 3: 0.0}}
+    assert ids(await Hybrid().search(query(), answers({"vector": by_meaning, "keyword": by_words}, others)))[0] == 2
+    sure = by_words | {1: 0.9}
+    assert ids(await Hybrid().search(query(), answers({"vector": by_meaning, "keyword": sure}, others)))[0] == 1
+
+
+async def test_a_chunk_that_has_the_identifier_stays_first_among_those_that_mean_something_like_it(
+    answers: Answers,
+) -> None:
+    # With one identifier in the query, the strategy "keyword" gives at most 0.5 to a chunk that lacks it.
+    nearest = {id: 0.6 - id / 100 for id in range(1, 21)}
+    index = answers(
+        {"vector": nearest, "keyword": {99: 0.8, 1: 0.2, 2: 0.2}},
+        {"vector": {99: 0.25}, "keyword": dict.fromkeys(range(3, 21), 0.0)},
+    )
+    assert ids(await Hybrid().search(query(), index))[0] == 99
+
+
+# --- Listening to the embedder -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "knows", "unknown"),
+    [
+        ("为什么选择了数据库", ["en"], None),
+        ("почему мы выбрали базу данных", ["en", "de"], None),
+        ("لماذا اخترنا قاعدة البيانات", ["en"], None),
+        ("why did we choose it", ["zh"], None),
+        ("why did we choose it", None, 0.9),
+    ],
+)
+async def test_an_embedder_that_does_not_know_the_language_counts_less(
+    answers: Answers, text: str, knows: list[str] | None, unknown: float | None
+) -> None:
+    found = {"vector": {1: 0.6, 2: 0.3}, "keyword": {2: 0.6, 1: 0.35}}
+    hybrid = Hybrid(arms={"vector": 0.5, "keyword": 0.5}, fusion="maximum")
+    assert ids(await hybrid.search(query(text, knows=["en", "zh", "ru", "ar"]), answers(found)))[0] == 1
+    assert ids(await hybrid.search(query(text, knows=knows, unknown=unknown), answers(found)))[0] == 2
+
+
+@pytest.mark.parametrize(
+    "text", ["why redis?", "¿por qué?", "Ｆｕｌｌ　ｗｉｄｔｈ", "1234 !?", "", "日本のデータ", "한국어"]
+)
+async def test_a_language_that_the_embedder_may_know_is_trusted(answers: Answers, text: str) -> None:
+    found = {"vector": {1: 0.6, 2: 0.3}, "keyword": {2: 0.6, 1: 0.35}}
+    plain = await Hybrid().search(query(text), answers(found))
+    assert await Hybrid().search(query(text, knows=["en-US", "ja", "ko"], unknown=0.0), answers(found)) == plain
+
+
+# --- The plugin ----------------------------------------------------------------------------------------------------
+
+
+def test_the_plugin_registers_its_strategy() -> None:
+    registered: dict[str, Any] = {}
+    kipu_register_strategies(registered.__setitem__)
+    assert registered == {"hybrid": Hybrid}
+    assert isinstance(Hybrid(), Strategy)
+
+
+def test_the_preset_takes_the_place_of_the_arms() -> None:
+    assert dict(Hybrid(preset="memweave")._weights) == {"vector": 0.7, "keyword": 0.3}
+    assert list(Hybrid(preset="memweave").strategies) == ["vector", "keyword"]
+
+
+@pytest.mark.parametrize(
+    ("option", "value"),
+    [
+        ("arms", {}),
+        ("arms", {"keyword": 0}),
+        ("arms", {"keyword": -1}),
+        ("arms", {"keyword": float("nan")}),
+        ("arms", {"keyword": float("inf")}),
+        ("fusion", "median"),
+        ("preset", "memsearch"),
+    ],
+)
+def test_an_option_that_cannot_be_is_refused(option: str, value: Any) -> None:
+    with pytest.raises(ValueError, match=option):
+        Hybrid(**{option: value})

@@ -1,0 +1,51 @@
+"""What holds whatever the arms answer."""
+
+from __future__ import annotations
+
+import asyncio
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from kipu.types import Query
+from kipu_strategy_hybrid import Hybrid
+from kipu_strategy_hybrid.fusion import FUSIONS
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+SCORES = st.dictionaries(st.integers(1, 12), st.one_of(st.floats(0, 1), st.sampled_from([0.0, 0.5, 1.0])), max_size=12)
+WEIGHTS = st.floats(1e-3, 1e3)
+
+
+@pytest.mark.parametrize("fusion", FUSIONS)
+@given(found=st.tuples(SCORES, SCORES), judgements=st.tuples(SCORES, SCORES), weights=st.tuples(WEIGHTS, WEIGHTS))
+@settings(deadline=None)
+def test_scores_are_between_0_and_1_and_fall_with_the_rank(
+    answers: Callable[..., Any], fusion: str, found: Any, judgements: Any, weights: tuple[float, float]
+) -> None:
+    names = ("vector", "keyword")
+    index = answers(dict(zip(names, found, strict=True)), dict(zip(names, judgements, strict=True)))
+    hits = asyncio.run(
+        Hybrid(arms=dict(zip(names, weights, strict=True)), fusion=fusion).search(Query("anything"), index)
+    )
+    scores = [hit.score for hit in hits]
+    assert all(0 <= score <= 1 for score in scores)
+    assert scores == sorted(scores, reverse=True)
+    assert {hit.chunk.id for hit in hits} == found[0].keys() | found[1].keys()
+    best = [max(arm.values(), default=0.0) for arm in found]
+    assert all(hit.scores for hit in hits)
+    assert not hits or hits[0].score <= max(*best, *judgements[0].values(), *judgements[1].values()) + 1e-9
+
+
+@pytest.mark.parametrize("fusion", FUSIONS)
+@given(scores=SCORES)
+@settings(deadline=None)
+def test_arms_that_agree_are_followed(answers: Callable[..., Any], fusion: str, scores: dict[int, float]) -> None:
+    index = answers({"vector": scores, "keyword": scores})
+    hits = asyncio.run(Hybrid(fusion=fusion).search(Query("anything"), index))
+    ranked = [scores[hit.chunk.id] for hit in hits]
+    assert all(before >= after or before == pytest.approx(after) for before, after in pairwise(ranked))

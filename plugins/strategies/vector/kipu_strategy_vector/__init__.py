@@ -1,0 +1,112 @@
+"""Search by meaning, for Kipu: the strategy ``vector``.
+
+The kernel keeps the vector of each chunk once, as float32 numbers. Where SQLite can load sqlite-vec, an index of bytes
+finds candidates (`coarse`), which are compared again by the vectors themselves (`exact`). Where it cannot, or where the
+candidates prove nothing, all vectors are compared. The answers are the same.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, ClassVar
+
+import attrs
+
+from kipu import hookimpl
+from kipu.types import Hit
+
+from . import coarse, exact
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import aiosqlite
+
+    from kipu.types import Index, Query, QueryEmbedding, Register, Strategy, Vectors, VectorSpace
+
+__all__ = ["Vector", "kipu_register_strategies"]
+
+
+@attrs.frozen
+class Vector:
+    """Searches by meaning: the chunks whose vectors are nearest to that of the query.
+
+    The score is the cosine of the angle between the two, 0 where it is negative; such chunks are not returned. Chunks
+    that have no vector yet are not found. The answer is exact, also for vectors that are almost alike, and the same
+    with sqlite-vec as without it; chunks that are equally near come in the order of their rows.
+
+    It has no options.
+    """
+
+    needs_vectors: ClassVar[bool] = True
+
+    @property
+    def schema_version(self) -> str:
+        """The version of the tables, which are empty where SQLite cannot load sqlite-vec."""
+        return "vec0-1" if coarse.is_available() else "numpy-1"
+
+    async def create(self, connection: aiosqlite.Connection, space: VectorSpace) -> None:
+        """Make empty tables for a space."""
+        await self.drop(connection, space)
+        if coarse.is_available():
+            await coarse.create(connection, space)
+
+    async def add(
+        self, connection: aiosqlite.Connection, space: VectorSpace, ids: Sequence[int], vectors: Vectors
+    ) -> None:
+        """Index the vectors of chunks; what was indexed under the same ids is replaced."""
+        if coarse.is_available():
+            await coarse.add(connection, space, ids, vectors)
+
+    async def remove(self, connection: aiosqlite.Connection, space: VectorSpace, ids: Sequence[int]) -> None:
+        """Forget chunks."""
+        if coarse.is_available():
+            await coarse.remove(connection, space, ids)
+
+    async def drop(self, connection: aiosqlite.Connection, space: VectorSpace) -> None:
+        """Drop the tables for a space; without sqlite-vec, which has made them, they can only be emptied."""
+        if coarse.is_available():
+            await coarse.drop(connection, space)
+        else:
+            await coarse.empty(connection, space)
+
+    async def search(self, query: Query, index: Index) -> list[Hit]:
+        """Return the chunks nearest to the query that pass its filters, nearest first."""
+        if query.embedding is None or query.limit < 1:
+            return []
+        nearest = await self._nearest(query, query.embedding, index)
+        chunks = await index.chunks([chunk_id for chunk_id, _ in nearest])
+        return [
+            Hit(chunk=chunks[chunk_id], score=cosine, scores={"vector": cosine})
+            for chunk_id, cosine in nearest
+            if chunk_id in chunks
+        ]
+
+    async def score(self, query: Query, index: Index, ids: Sequence[int]) -> dict[int, float]:
+        """Return the scores of those of the chunks that have a vector."""
+        if query.embedding is None:
+            return {}
+        cosines = await _cosines(query.embedding, index, ids)
+        return {chunk_id: max(0.0, cosine) for chunk_id, cosine in cosines.items()}
+
+    async def _nearest(self, query: Query, embedding: QueryEmbedding, index: Index) -> list[tuple[int, float]]:
+        where = index.where(query)
+        if coarse.is_available():
+            candidates = await coarse.candidates(index.connection, embedding, where, query.limit)
+            cosines = await _cosines(embedding, index, candidates.ids)
+            nearest = exact.best(cosines, query.limit)
+            # The last of enough that are good enough: what was left out cannot be as near.
+            if candidates.highest_other < (nearest[-1][1] if len(nearest) == query.limit else 0.0):
+                return nearest
+        return await exact.scan(index.connection, embedding, where, query.limit)
+
+
+async def _cosines(embedding: QueryEmbedding, index: Index, ids: Sequence[int]) -> dict[int, float]:
+    """The cosines of the query with those of the chunks that have a vector."""
+    found, vectors = await index.vectors(embedding.space, ids)
+    return dict(zip(found, exact.cosines(vectors, embedding.vector), strict=True)) if found else {}
+
+
+@hookimpl
+def kipu_register_strategies(register: Register[Strategy]) -> None:
+    """Register the strategy ``vector``."""
+    register("vector", Vector)

@@ -1,0 +1,64 @@
+"""The vectors that the kernel keeps, compared with that of a query one by one.
+
+The cosine of two vectors of length 1 is their inner product. It is computed in float64 and rounded to six decimals,
+which is as much as float32 numbers tell: so that equal vectors get equal cosines wherever they stand in a matrix, and
+the same chunk the same one from a scan as from a candidate.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from typing import Any
+
+    import aiosqlite
+
+    from kipu.types import QueryEmbedding, Vectors
+
+__all__ = ["DECIMALS", "best", "cosines", "scan"]
+
+DECIMALS = 6
+
+_BLOCK = 4096
+"""How many vectors are in memory at once in a scan: 6 MB of 384 numbers."""
+
+
+def cosines(vectors: Vectors, query: Vectors) -> list[float]:
+    """Return the cosine of the query with each of the vectors, all of length 1."""
+    import numpy as np
+
+    exact = vectors.astype(np.float64) @ query.astype(np.float64)
+    rounded: list[float] = np.clip(exact.round(DECIMALS), -1.0, 1.0).tolist()
+    return rounded
+
+
+def best(found: Mapping[int, float], limit: int) -> list[tuple[int, float]]:
+    """Return the ids with the highest cosines, if positive, highest first; of equal ones, the lower id first."""
+    positive = [(chunk_id, cosine) for chunk_id, cosine in found.items() if cosine > 0]
+    return sorted(positive, key=lambda pair: (-pair[1], pair[0]))[:limit]
+
+
+async def scan(
+    connection: aiosqlite.Connection, embedding: QueryEmbedding, where: tuple[str, Sequence[Any]], limit: int
+) -> list[tuple[int, float]]:
+    """Compare the query with every vector that passes the filter; return what `best` does of all of them."""
+    import numpy as np
+
+    condition, parameters = where
+    # CROSS JOIN keeps SQLite from going through all vectors once for each chunk.
+    statement = f"""
+        SELECT chunks.id, embeddings.vector
+        FROM chunks
+        {"" if condition == "1" else "CROSS JOIN files ON files.id = chunks.file_id"}
+        CROSS JOIN embeddings ON embeddings.space_id = ? AND embeddings.hash = chunks.hash
+        WHERE {condition}"""
+    nearest: list[tuple[int, float]] = []
+    async with connection.execute(statement, [embedding.space.id, *parameters]) as cursor:
+        while rows := list(await cursor.fetchmany(_BLOCK)):
+            ids = [row[0] for row in rows]
+            data = np.frombuffer(b"".join(row[1] for row in rows), dtype="<f4")
+            found = cosines(data.reshape(len(rows), embedding.space.dimension), embedding.vector)
+            nearest = best(dict(nearest) | dict(zip(ids, found, strict=True)), limit)
+    return nearest

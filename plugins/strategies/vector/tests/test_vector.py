@@ -1,0 +1,216 @@
+"""What is found, in which order, and with which scores; and what becomes of the tables."""
+
+from __future__ import annotations
+
+from datetime import date
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from kipu.types import Query, VectorIndexedStrategy
+from kipu_strategy_vector import Vector, coarse, kipu_register_strategies
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from contextlib import AbstractAsyncContextManager
+    from pathlib import Path
+
+    from conftest import Workspace
+
+    NewWorkspace = Callable[..., AbstractAsyncContextManager[Workspace]]
+
+EAST, NORTH_EAST, NORTH, WEST = [1, 0, 0, 0], [1, 1, 0, 0], [0, 1, 0, 0], [-1, 0, 0, 0]
+
+
+# --- Searching -----------------------------------------------------------------------------------------------------
+
+
+async def test_the_nearest_chunk_comes_first_and_the_score_is_the_cosine(workspace: Workspace) -> None:
+    north_east, east, north, west = await workspace.add([NORTH_EAST, EAST, NORTH, WEST])
+    hits = await workspace.search(EAST)
+    assert [(hit.chunk.id, hit.score) for hit in hits] == [(east, 1.0), (north_east, pytest.approx(0.5**0.5, abs=1e-6))]
+    assert all(dict(hit.scores) == {"vector": hit.score} for hit in hits)
+    assert not {north, west} & {hit.chunk.id for hit in hits}
+
+
+async def test_chunks_that_are_equally_near_come_in_the_order_of_their_rows(workspace: Workspace) -> None:
+    ids = await workspace.add([NORTH_EAST, EAST, NORTH_EAST, [1, 0, 1, 0], NORTH_EAST])
+    assert [id for id, _ in await workspace.found(EAST)] == [ids[1], ids[0], ids[2], ids[3], ids[4]]
+
+
+async def test_at_most_as_many_as_asked_for_are_found(workspace: Workspace) -> None:
+    await workspace.add([EAST, NORTH_EAST, [3, 1, 0, 0]])
+    assert len(await workspace.search(EAST, limit=2)) == 2
+    assert await workspace.search(EAST, limit=0) == []
+
+
+async def test_a_search_for_more_than_sqlite_vec_returns_finds_as_many(workspace: Workspace) -> None:
+    await workspace.add([[1, number / 5_000, 0, 0] for number in range(5_000)])
+    assert len(await workspace.search(EAST, limit=4_500)) == 4_500
+
+
+async def test_filters_apply_before_the_limit(workspace: Workspace) -> None:
+    await workspace.add([[1, 0, number / 1000, 0] for number in range(300)], "memory/agent/near.md")
+    [far] = await workspace.add([NORTH_EAST], "memory/team/far.md")
+    [dated] = await workspace.add([NORTH_EAST], "memory/agent/2026-03-20.md", date(2026, 3, 20))
+    assert [id for id, _ in await workspace.found(EAST, source="team", limit=1)] == [far]
+    assert [id for id, _ in await workspace.found(EAST, since=date(2026, 3, 20), limit=1)] == [dated]
+    assert await workspace.found(EAST, until=date(2026, 3, 19)) == []
+    assert await workspace.found(EAST, source="nobody") == []
+
+
+async def test_a_query_without_a_vector_finds_nothing(workspace: Workspace) -> None:
+    ids = await workspace.add([EAST])
+    query = Query("anything")
+    assert await workspace.strategy.search(query, workspace) == []
+    assert await workspace.strategy.score(query, workspace, ids) == {}
+
+
+async def test_an_index_without_vectors_answers_with_nothing(workspace: Workspace) -> None:
+    assert await workspace.search(EAST) == []
+    assert await workspace.strategy.score(workspace.query(EAST), workspace, [1]) == {}
+
+
+async def test_any_chunk_that_has_a_vector_can_be_scored(workspace: Workspace) -> None:
+    ids = await workspace.add([EAST, NORTH_EAST, NORTH, WEST])
+    query = workspace.query(EAST, limit=1)
+    scores = await workspace.strategy.score(query, workspace, [*ids, 999])
+    assert scores == dict(zip(ids, [1.0, pytest.approx(0.5**0.5, abs=1e-6), 0.0, 0.0], strict=True))
+    [hit] = await workspace.strategy.search(query, workspace)
+    assert hit.score == scores[hit.chunk.id]
+
+
+# --- The index -----------------------------------------------------------------------------------------------------
+
+
+async def test_a_removed_chunk_is_not_found(workspace: Workspace) -> None:
+    east, north_east, twin = await workspace.add([EAST, NORTH_EAST, EAST])
+    await workspace.remove([east])
+    assert [id for id, _ in await workspace.found(EAST)] == [twin, north_east]
+
+
+async def test_removing_what_is_not_there_changes_nothing(workspace: Workspace) -> None:
+    [east] = await workspace.add([EAST])
+    await workspace.change("remove", [east + 1])
+    await workspace.change("remove", [])
+    assert await workspace.found(EAST) == [(east, 1.0)]
+
+
+async def test_creating_again_empties_the_index(workspace: Workspace) -> None:
+    await workspace.add([EAST])
+    await workspace.change("create")
+    await workspace.connection.execute("DELETE FROM chunks")
+    assert await workspace.search(EAST) == []
+
+
+async def test_the_rows_of_removed_chunks_leave_the_table(with_sqlite_vec: None, new_workspace: NewWorkspace) -> None:
+    async with new_workspace() as workspace:
+        ids = await workspace.add([[1, number, 0, 0] for number in range(3_000)])
+        await workspace.change("remove", ids[:2_990])
+        assert await count(workspace, "vector_coarse_7_rowids") == 10
+        assert await count(workspace, "vector_coarse_7_vector_chunks00") == 1
+        await workspace.change("remove", ids[2_990:])
+        assert await count(workspace, "vector_coarse_7") == 0
+
+
+async def test_a_vector_that_is_added_again_replaces_the_first(
+    with_sqlite_vec: None, new_workspace: NewWorkspace
+) -> None:
+    async with new_workspace() as workspace:
+        ids = await workspace.add([EAST, NORTH])
+        _, vectors = await workspace.vectors(workspace.space, ids)
+        await workspace.change("add", ids, vectors[::-1].copy())
+        assert await count(workspace, "vector_coarse_7") == 2
+
+
+async def test_the_table_is_a_quarter_of_the_vectors_that_the_kernel_keeps(
+    with_sqlite_vec: None, new_workspace: NewWorkspace
+) -> None:
+    async with new_workspace(dimension=384) as workspace:
+        await workspace.add([[float(number == place) for place in range(384)] for number in range(10)])
+        [(kept,)] = await workspace.connection.execute_fetchall("SELECT sum(length(vector)) FROM embeddings")
+        [(coarse_bytes, rows)] = await workspace.connection.execute_fetchall(
+            "SELECT length(vectors), length(validity) * 8 FROM vector_coarse_7_vector_chunks00, vector_coarse_7_chunks"
+        )
+        assert coarse_bytes / rows == kept / 10 / 4
+
+
+async def test_dropping_leaves_no_table(with_sqlite_vec: None, new_workspace: NewWorkspace) -> None:
+    async with new_workspace() as workspace:
+        await workspace.add([EAST])
+        await workspace.change("drop")
+        await workspace.change("drop")
+        assert await tables(workspace) == []
+
+
+# --- With sqlite-vec in one process and without it in another -------------------------------------------------------
+
+
+async def test_a_process_without_sqlite_vec_empties_what_one_with_it_has_made(
+    with_sqlite_vec: None, new_workspace: NewWorkspace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = str(tmp_path / "index.sqlite")
+    async with new_workspace(path=path) as workspace:
+        [east] = await workspace.add([EAST])
+        version = workspace.strategy.schema_version
+    with monkeypatch.context() as without:
+        without.setattr(coarse, "is_available", lambda: False)
+        async with new_workspace(path=path) as workspace:
+            assert workspace.strategy.schema_version != version
+            assert await workspace.found(EAST) == [(east, 1.0)]
+            assert await count(workspace, "vector_coarse_7_rowids") == 0
+            [north_east] = await workspace.add([NORTH_EAST])
+            await workspace.remove([east])
+            await workspace.change("drop")
+            await workspace.change("create")
+            assert [id for id, _ in await workspace.found(EAST)] == [north_east]
+    async with new_workspace(path=path) as workspace:
+        assert await workspace.search(EAST) == []
+        ids, vectors = await workspace.vectors(workspace.space, [north_east])
+        await workspace.change("add", ids, vectors)
+        assert [id for id, _ in await workspace.found(EAST)] == [north_east]
+        await workspace.change("drop")
+        assert await tables(workspace) == []
+
+
+async def test_a_connection_that_can_only_read_searches(
+    either_way: None, new_workspace: NewWorkspace, tmp_path: Path
+) -> None:
+    path = str(tmp_path / "index.sqlite")
+    async with new_workspace(path=path) as workspace:
+        [east] = await workspace.add([EAST])
+    async with new_workspace(path=path, create=False) as workspace:
+        await workspace.connection.execute("PRAGMA query_only = 1")
+        assert await workspace.found(EAST) == [(east, 1.0)]
+
+
+async def test_two_spaces_have_tables_of_their_own(workspace: Workspace) -> None:
+    [east] = await workspace.add([EAST])
+    first, workspace.space = workspace.space, type(workspace.space)(8, "other", 2)
+    await workspace.change("create")
+    [other] = await workspace.add([[1, 1]])
+    assert await workspace.found([1, 1]) == [(other, 1.0)]
+    await workspace.change("drop")
+    workspace.space = first
+    assert await workspace.found(EAST) == [(east, 1.0)]
+
+
+# --- The plugin ----------------------------------------------------------------------------------------------------
+
+
+def test_the_plugin_registers_its_strategy() -> None:
+    registered: dict[str, Any] = {}
+    kipu_register_strategies(registered.__setitem__)
+    assert registered == {"vector": Vector}
+    assert isinstance(Vector(), VectorIndexedStrategy)
+    assert Vector.needs_vectors
+
+
+async def count(workspace: Workspace, table: str) -> int:
+    [(number,)] = await workspace.connection.execute_fetchall(f"SELECT count(*) FROM {table}")
+    return int(number)
+
+
+async def tables(workspace: Workspace) -> list[str]:
+    statement = "SELECT name FROM sqlite_schema WHERE name LIKE 'vector%' ORDER BY name"
+    return [row[0] for row in await workspace.connection.execute_fetchall(statement)]
