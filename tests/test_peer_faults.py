@@ -63,7 +63,9 @@ def select(workspace: Path, statement: str) -> list[tuple[Any, ...]]:
         return found
 
 
-async def paths_found(memory: Memory, query: str, **options: Any) -> list[str]:
+async def paths_found(memory: Memory, query: str, *, strategy: str = "keyword", **options: Any) -> list[str]:
+    """By words: what is not there is not found, where by meaning something always is near."""
+    options["strategy"] = strategy
     return list(dict.fromkeys(result.path for result in await memory.search(query, **options)))
 
 
@@ -321,6 +323,7 @@ async def test_deleted_and_edited_text_leaves_every_table(memory, workspace, wri
     assert select(workspace, "SELECT rowid FROM keyword ORDER BY rowid") == chunks
     assert select(workspace, "SELECT id FROM keyword_chunks ORDER BY id") == chunks
     assert select(workspace, "SELECT path FROM keyword_files") == [("memory/one.md",)]
+    assert select(workspace, "SELECT rowid FROM vector_coarse_1_rowids ORDER BY rowid") == chunks
 
 
 async def test_adding_one_file_does_not_mark_the_others_as_clean(memory, write):

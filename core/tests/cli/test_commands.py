@@ -208,7 +208,6 @@ def test_search_as_json_has_the_names_of_python(kipu: Kipu, write: Write) -> Non
         "source": "team",
         "heading": "Cache",
         "heading_level": 1,
-        "explanation": None,
     }
 
 
@@ -400,7 +399,7 @@ def test_init_in_the_place_of_a_file_is_an_error(kipu: Kipu, write: Write) -> No
 def test_demo_makes_indexes_and_searches_a_folder(kipu: Kipu, here: Path) -> None:
     done = kipu("demo")
     assert done.code == 0
-    assert done.out.count("$ kipu search ") == 5
+    assert done.out.count("$ kipu search ") == 7
     assert len(list((here / "kipu-demo" / "memory").rglob("*.md"))) >= 40
     assert kipu("demo").code == 0
     assert kipu("search", "ferry", "-w", "kipu-demo", "--json").json["results"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import attrs
 import click
 
 from .common import Output, count, harmless, load_plugins_in_advance, open_memory, run, shared_options
@@ -59,13 +60,21 @@ def as_json(query: str, results: SearchResults) -> dict[str, Any]:
     """The results as one JSON document, with the names that they have in Python."""
     return {
         "query": query,
-        "results": list(results),
+        "results": [_without_nothing(result) for result in results],
         "stale": results.stale,
         "degraded": results.degraded,
         "pending": results.pending,
         "pending_vectors": results.pending_vectors,
         "notes": results.notes,
     } | ({"absence": results.absence} if results.absence else {})
+
+
+def _without_nothing(result: SearchResult) -> dict[str, Any]:
+    """A result by the names that it has in Python, without an explanation that nobody asked for."""
+    fields = attrs.asdict(result)
+    if result.explanation is None:
+        del fields["explanation"]
+    return fields
 
 
 def print_result(output: Output, rank: int, result: SearchResult, *, full: bool = False) -> None:

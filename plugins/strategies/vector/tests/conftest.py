@@ -12,7 +12,6 @@ import attrs
 import numpy as np
 import pytest
 
-from kipu.driver import choose_driver
 from kipu.types import Hit, Query, QueryEmbedding, StoredChunk, VectorSpace
 from kipu_strategy_vector import Vector, coarse
 
@@ -133,7 +132,7 @@ async def open_workspace(
     dimension: int = 4, path: str = ":memory:", *, create: bool = True
 ) -> AsyncIterator[Workspace]:
     """Open a workspace with the driver that the kernel chooses."""
-    driver = choose_driver() if coarse.is_available() else sqlite3
+    driver = coarse._driver() if coarse.is_available() else sqlite3
     async with aiosqlite.Connection(
         lambda: driver.connect(path, isolation_level=None), iter_chunk_size=64
     ) as connection:
