@@ -12,7 +12,7 @@ import pytest
 from doubles import Both, Hashing, Nearest, Words
 
 from kipu import Hit, Memory
-from kipu.errors import EmbedderBusyError, EmbedderError, QueryError, TextTooLongError
+from kipu.errors import ConfigurationError, EmbedderBusyError, EmbedderError, QueryError, TextTooLongError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -476,6 +476,15 @@ async def test_a_strategy_searches_with_others(meaning: Any, write: Write) -> No
         memory.register_strategy("by-words", Words())
         found = await asyncio.gather(*(memory.search(f"note{number % 20}") for number in range(40)))
         assert [results[0].path for results in found] == [f"memory/{number % 20:03}.md" for number in range(40)]
+
+
+async def test_a_strategy_cannot_search_with_itself(meaning: Any, write: Write) -> None:
+    fill(write, 3)
+    async with meaning(strategy=Both(("circle",))) as memory:
+        memory.register_strategy("circle", Both(("other",)))
+        memory.register_strategy("other", Both(("circle",)))
+        with pytest.raises(ConfigurationError, match="cannot search with itself"):
+            await memory.search("note1")
 
 
 async def test_a_strategy_that_searches_with_others_goes_on_without_vectors(meaning: Any, write: Write) -> None:

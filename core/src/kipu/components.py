@@ -140,11 +140,11 @@ class Components:
             choice, where = name, "strategy"
         chosen = name_of(choice)
         found: dict[str, Any] = {}
-        self._collect(chosen, choice, where, found)
+        self._collect(chosen, choice, where, found, ())
         self._used |= found
         if any(map(needs_vectors, found.values())) and STRATEGY_BY_WORDS in self._plugins.names("strategy"):
             # What is indexed by meaning is indexed by words as well: an embedder may fail at any time.
-            self._collect(STRATEGY_BY_WORDS, STRATEGY_BY_WORDS, "strategy", self._used)
+            self._collect(STRATEGY_BY_WORDS, STRATEGY_BY_WORDS, "strategy", self._used, ())
         return chosen, found
 
     def by_words(self, pipeline: Pipeline) -> Pipeline:
@@ -154,7 +154,11 @@ class Components:
         name, strategies = self.strategies(STRATEGY_BY_WORDS)
         return attrs.evolve(pipeline, name=name, strategies=strategies)
 
-    def _collect(self, name: str, choice: Any, where: str, found: dict[str, Any]) -> None:
+    def _collect(self, name: str, choice: Any, where: str, found: dict[str, Any], above: Sequence[str]) -> None:
+        """Put a strategy and all that it searches with into ``found``; ``above`` are those that search with it."""
+        if name in above:
+            circle = " > ".join([*above[above.index(name) :], name])
+            raise ConfigurationError(f"{where}: a strategy cannot search with itself ({circle}).")
         if name in found:
             return
         known = self._used | self._own
@@ -164,7 +168,7 @@ class Components:
             indexed_strategies(self._used | {name: component})
         found[name] = component
         for arm in getattr(component, "strategies", ()):
-            self._collect(arm, arm, f'{where}, strategy "{name}"', found)
+            self._collect(arm, arm, f'{where}, strategy "{name}"', found, (*above, name))
 
     @property
     def used_strategies(self) -> Mapping[str, Any]:
