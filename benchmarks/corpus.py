@@ -67,6 +67,8 @@ def write(workspace: Path, sections: int, sections_in_file: int) -> Path:
         count = min(sections_in_file, sections - number * sections_in_file)
         parts = [f"## {heading()}\n\n{paragraph()}\n" for _ in range(count)]
         (folder / f"{day}.md").write_text("\n".join(parts), "utf-8")
+    # Words alone are compared; by meaning, embedding would be most of what is measured.
+    (workspace / "kipu.toml").write_text('[search]\nstrategy = "keyword"\n', "utf-8")
     written.touch()
     time.sleep(SETTLING_SECONDS)
     return workspace
