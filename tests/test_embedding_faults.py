@@ -290,11 +290,13 @@ async def test_a_bad_vector_is_refused_by_file_and_line(
 
 @pytest.mark.parametrize("change", [{"model": "openai/other"}, {"dimensions": 32}], ids=["model", "dimension"])
 async def test_another_model_or_dimension_is_embedded_anew(
-    workspace: Path, write: Write, server: EmbeddingServer, change: dict[str, Any]
+    workspace: Path, write: Write, server: EmbeddingServer, change: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setenv("TEST_KEY", "sk-test")
+    change = change | {"api_key": {"env": "TEST_KEY"}}
     fill(write, 20)
     (workspace / "memory/long.md").unlink()
-    async with opened(workspace, server.url, "vector") as memory:
+    async with opened(workspace, server.url, "vector", api_key={"env": "TEST_KEY"}) as memory:
         await memory.index()
     async with opened(workspace, server.url, "vector", **change) as memory:
         results = await memory.search("pier7", sync=False)

@@ -12,7 +12,14 @@ import pytest
 from doubles import Both, Hashing, Nearest, Words
 
 from kipu import Hit, Memory
-from kipu.errors import ConfigurationError, EmbedderBusyError, EmbedderError, QueryError, TextTooLongError
+from kipu.errors import (
+    ConfigurationError,
+    EmbedderBusyError,
+    EmbedderError,
+    PluginFailedError,
+    QueryError,
+    TextTooLongError,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -324,6 +331,49 @@ async def test_another_dimension_under_the_same_identity_is_refused(meaning: Any
         assert results.degraded
 
 
+async def test_huge_numbers_are_scaled_and_not_lost(meaning: Any, write: Write) -> None:
+    fill(write, 30)
+    async with meaning(Hashing(misbehave=answering(lambda rows: rows * np.float32(1e37)))) as memory:
+        assert (await memory.index()).pending_vectors == 0
+        assert (await memory.search("note3"))[0].score > 0.5
+
+
+@pytest.mark.parametrize(
+    ("wrong", "said"),
+    [
+        ({"batch_size": 0}, "batch_size is a whole number of at least 1, not 0."),
+        ({"batch_size": "64"}, "batch_size is a whole number of at least 1, not '64'."),
+        ({"languages": "en"}, "languages is None or a list of codes, not 'en'."),
+        ({"languages": [1]}, "languages is None or a list of codes, not [1]."),
+    ],
+)
+async def test_what_an_embedder_says_of_itself_is_checked(meaning: Any, write: Write, wrong: Any, said: str) -> None:
+    fill(write, 3)
+    async with meaning(Hashing(**wrong)) as memory:
+        report = await memory.index()
+        assert (report.pending_vectors, len(report.notes)) == (3, 1)
+        assert said in report.notes[0]
+        results = await memory.search("note1")
+        assert results.degraded
+        assert said in results.notes[0]
+
+
+@pytest.mark.parametrize("share", [None, "half", float("nan"), 2.0, ZeroDivisionError()])
+async def test_a_share_that_cannot_be_is_told_and_ends_no_search(meaning: Any, write: Write, share: Any) -> None:
+    @attrs.define
+    class Unsure(Hashing):
+        def unknown_share(self, text: str) -> float:
+            if isinstance(share, Exception):
+                raise share
+            return share  # type: ignore[no-any-return]
+
+    fill(write, 3)
+    async with meaning(Unsure()) as memory:
+        results = await memory.search("note1")
+        assert (results[0].path, results.degraded) == ("memory/001.md", False)
+        assert "could not tell which share of the query it knows" in results.notes[0]
+
+
 # --- texts that are too long ---------------------------------------------------------------------------------------
 
 
@@ -429,6 +479,101 @@ async def test_a_secret_is_not_written_into_the_index(meaning: Any, write: Write
         async with memory._database.reader() as connection:
             (row,) = await connection.execute_fetchall("SELECT recipe FROM spaces")
     assert row[0] == '{"use": "keyed", "dimension": 16}'
+
+
+async def test_one_text_that_a_provider_refuses_does_not_keep_the_others_from_being_embedded(
+    meaning: Any, write: Write
+) -> None:
+    def picky(number: int, texts: list[str]) -> None:
+        if any("note7 " in text for text in texts):
+            raise EmbedderError("This text is not allowed (400).")
+
+    fill(write, 200)
+    embedder = Hashing(dimension=512, misbehave=picky)
+    async with meaning(embedder) as memory:
+        for _ in range(3):
+            report = await memory.index()
+        assert report.pending_vectors == 1
+        assert "memory/007.md:1 was not embedded" in report.notes[0]
+        results = await memory.search("note11")
+        assert (results[0].path, results.degraded) == ("memory/011.md", False)
+    async with meaning(Hashing(dimension=512)) as memory:
+        assert (await memory.index()).pending_vectors == 0
+        assert (await memory.search("note7"))[0].path == "memory/007.md"
+
+
+async def test_the_earlier_embedder_answers_also_after_two_changes(meaning: Any, write: Write) -> None:
+    @attrs.define
+    class Third(Hashing):
+        salt: str = "third"
+
+    fill(write, 3)
+    known = {"hashing": Hashing, "other": Other, "third": Third}
+    for name in ("hashing", "other"):
+        async with named(meaning(name), **known) as memory:
+            await memory.index()
+    async with named(meaning("third"), **known) as memory:
+        results = await memory.search("note1", sync=False)
+        assert (results[0].path, results.degraded) == ("memory/001.md", False)
+        assert '"other" answers' in results.notes[0]
+
+
+async def test_vectors_go_on_answering_while_they_are_made_anew(meaning: Any, write: Write) -> None:
+    fill(write, 3)
+    async with meaning() as memory:
+        await memory.index()
+    down = Hashing(misbehave=always(EmbedderError("The quota is used up.")))
+    async with meaning(down) as memory:
+        report = await memory.reindex(force=True)
+        assert report.pending_vectors == 3
+        assert (await memory.status()).vectors == {"hashing-64": 3}
+    async with meaning() as memory:
+        results = await memory.search("note1", sync=False)
+        assert (results[0].path, results.degraded) == ("memory/001.md", False)
+
+
+async def test_vectors_of_what_was_deleted_go_where_none_may_stay(config: Config, write: Write) -> None:
+    memory = Memory(config(index={"embedder": Hashing(), "cache_bytes": 0}, strategy=Nearest()))
+    async with memory:
+        write("memory/a.md", "one\n")
+        file = write("memory/b.md", "two\n")
+        await memory.index()
+        file.unlink()
+        await memory.index()
+        async with memory._database.reader() as connection:
+            (row,) = await connection.execute_fetchall("SELECT count(*) FROM embeddings")
+    assert row[0] == 1
+
+
+@pytest.mark.parametrize("query", ["", " ", '"', "***", "\0"])
+async def test_a_query_without_words_is_not_embedded(meaning: Any, embedder: Hashing, write: Write, query: str) -> None:
+    fill(write, 3)
+    async with meaning() as memory:
+        await memory.index()
+        embedder.calls.clear()
+        results = await memory.search(query)
+        assert (results.degraded, results.notes, embedder.calls) == (False, [], [])
+
+
+@pytest.mark.parametrize(
+    ("said", "wrong"),
+    [(None, "must return a dictionary"), ({1: 7}, "between 0 and 1"), ({1: float("nan")}, "0 and 1"), ({99: 1}, "99")],
+)
+async def test_what_a_strategy_says_of_chunks_is_checked(meaning: Any, write: Write, said: Any, wrong: str) -> None:
+    class Scores(Nearest):
+        async def score(self, query: Query, index: Any, ids: Any) -> Any:
+            return said
+
+    class Asks(Both):
+        async def search(self, query: Query, index: Any) -> list[Hit]:
+            await index.score("near", query, [1])
+            return []
+
+    fill(write, 3)
+    async with meaning(strategy=Asks(("near",))) as memory:
+        memory.register_strategy("near", Scores())
+        with pytest.raises(PluginFailedError, match=wrong):
+            await memory.search("note1")
 
 
 # --- an embedder that cannot be had --------------------------------------------------------------------------------

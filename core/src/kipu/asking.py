@@ -26,8 +26,9 @@ BACKOFF_SECONDS = (0.5, 1.0, 2.0)
 """How long to wait before each further attempt, at least; after the last one, embedding stops for this run."""
 
 _LONGEST_WAIT_SECONDS = 30.0
-# A model that finds even this too long, in characters, would find everything too long.
-_SHORTEST_TEXT = 200
+# A model that finds even this too long, in characters, would find everything too long. One syllable of Korean can be
+# three word pieces, so 200 characters may well be too many.
+_SHORTEST_TEXT = 40
 # Far below the length of any vector that means something, and far above the noise of float32.
 _SMALLEST_NORM = 1e-6
 
@@ -104,10 +105,11 @@ class Asking:
 
         if not np.isfinite(row).all():
             return "the vector has NaN or infinite numbers in it"
-        norm = float(np.linalg.norm(row.astype(np.float64)))
+        exact = row.astype(np.float64)  # whose square may be more than float32 holds
+        norm = float(np.linalg.norm(exact))
         if norm < _SMALLEST_NORM:
             return "the vector is zero"
-        return (row / norm).astype(np.float32)
+        return (exact / norm).astype(np.float32)
 
     # --- texts that are too long -----------------------------------------------------------------------------------
 

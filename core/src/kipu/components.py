@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import inspect
 import json
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import attrs
@@ -15,8 +16,6 @@ from .plugins import check_component, options_of
 from .tables import indexed_strategies, needs_vectors
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
     from .config import MemoryConfig
     from .plugins import Plugins
     from .types import Chunker, Embedder, PostProcessor, Strategy
@@ -167,7 +166,10 @@ class Components:
             component = build_component(self._plugins, "strategy", choice, where)
             indexed_strategies(self._used | {name: component})
         found[name] = component
-        for arm in getattr(component, "strategies", ()):
+        arms = getattr(component, "strategies", ())
+        if isinstance(arms, str) or not all(isinstance(arm, str) for arm in _listed(arms)):
+            raise ConfigurationError(f'{where}: the strategies of "{name}" are a list of names, not {arms!r}.')
+        for arm in arms:
             self._collect(arm, arm, f'{where}, strategy "{name}"', found, (*above, name))
 
     @property
@@ -226,19 +228,11 @@ class Components:
         """The embedder that made the vectors of an earlier time; None where it cannot be made any more."""
         if identity not in self._earlier:
             try:
-                made = await self._made(self._with_secrets(recipe), "embedder") if recipe else None
+                made = await self._made(recipe, "embedder") if recipe else None
             except KipuError:
                 made = None  # its plugin or its model is gone: what it embedded cannot be compared with anything new
             self._earlier[identity] = made if made and made.identity == identity else None
         return self._earlier[identity]
-
-    def _with_secrets(self, recipe: dict[str, Any]) -> dict[str, Any]:
-        """A recipe with the secrets of the configured embedder, where both are of the same kind."""
-        choice = self.embedder_choice
-        if not isinstance(choice, dict) or choice["use"] != recipe["use"]:
-            return recipe
-        factory = self._plugins.find("embedder", choice["use"]).factory
-        return recipe | {name: choice[name] for name in _secrets(factory) if name in choice}
 
     async def _made(self, choice: Any, where: str) -> ChosenEmbedder:
         embedder = build_component(self._plugins, "embedder", choice, where)
@@ -247,8 +241,7 @@ class Components:
         except (Exception, SystemExit) as error:
             said = str(error) if isinstance(error, KipuError) else f"{type(error).__name__}: {error}."
             raise EmbedderError(f"{where}: {said}") from error
-        if not isinstance(identity, str) or not identity:
-            raise EmbedderError(f"{where}: the identity of an embedder is a text, not {identity!r}.")
+        _check_embedder(where, embedder, identity)
         return ChosenEmbedder(name_of(choice), embedder, identity, _recipe(choice, embedder))
 
     async def close_embedders(self) -> None:
@@ -297,20 +290,36 @@ def _switch_on(stages: list[tuple[str, PostProcessor]], name: str, registration:
     stages.insert(place, (name, with_options(None, registration, values)))
 
 
+def _listed(value: Any) -> list[Any]:
+    """What can be gone through as a list; else a list with the value itself."""
+    return list(value) if isinstance(value, (Sequence, Mapping)) else [value]
+
+
+def _check_embedder(where: str, embedder: Any, identity: Any) -> None:
+    """Raise EmbedderError unless what an embedder says of itself can be."""
+    if not isinstance(identity, str) or not identity:
+        raise EmbedderError(f"{where}: the identity of an embedder is a text, not {identity!r}.")
+    batch_size = getattr(embedder, "batch_size", 1)
+    if type(batch_size) is not int or batch_size < 1:
+        raise EmbedderError(f"{where}: batch_size is a whole number of at least 1, not {batch_size!r}.")
+    languages = getattr(embedder, "languages", None)
+    if languages is not None and not (
+        isinstance(languages, Sequence)
+        and not isinstance(languages, str)
+        and all(isinstance(language, str) for language in languages)
+    ):
+        raise EmbedderError(f"{where}: languages is None or a list of codes, not {languages!r}.")
+
+
 def _recipe(choice: Any, embedder: Any) -> str:
     """How to make an embedder again, without what must be written nowhere; ``null`` for one that was given as it is."""
     if isinstance(choice, str):
         return json.dumps({"use": choice})
     if not isinstance(choice, dict):
         return "null"
-    secrets = _secrets(type(embedder))
+    secrets = {field.name for field in options_of(type(embedder)) if field.metadata.get("secret")}
     # A table such as { env = "NAME" } says where a secret is, and not what.
     return json.dumps({name: value for name, value in choice.items() if name not in secrets or isinstance(value, dict)})
-
-
-def _secrets(factory: Any) -> set[str]:
-    """The options of a component that are written nowhere."""
-    return {field.name for field in options_of(factory) if field.metadata.get("secret")}
 
 
 def name_of(choice: Any) -> str:

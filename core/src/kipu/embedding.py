@@ -7,7 +7,6 @@ run tries again. After a failure nothing is asked for a while, so that no search
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import json
 import logging
 import sys
@@ -19,9 +18,19 @@ import attrs
 from .asking import BACKOFF_SECONDS, Asking, embedding_text
 from .database import BUSY_SECONDS
 from .errors import EmbedderError, IndexUnavailableError, PluginError
-from .tables import backfill, outdated, retire, tables_of
+from .tables import backfill, needs_vectors, outdated, retire, tables_of
 from .types import QueryEmbedding
-from .vectors import count_pending, evict, expect_all, known_spaces, make_space, pending_texts, refuse, store
+from .vectors import (
+    count_lacking,
+    count_pending,
+    evict,
+    expect_all,
+    known_spaces,
+    make_space,
+    pending_texts,
+    refuse,
+    store,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -29,7 +38,7 @@ if TYPE_CHECKING:
     from .components import ChosenEmbedder, Components
     from .database import Database
     from .types import Vectors, VectorSpace
-    from .vectors import KnownSpace, PendingText
+    from .vectors import KnownSpace, PendingText, State
 
 __all__ = ["BACKGROUND", "EmbeddingReport", "Embeddings"]
 
@@ -40,6 +49,7 @@ _PAUSE_SECONDS = 60.0
 _TEXTS_PER_CALL = 64
 _TEXTS_READ = 1024
 _NAMED_REFUSALS = 5
+_FAILED_IN_A_ROW = 3
 _NEXT_TIME = "What is not embedded is found by words; the next indexing tries again."
 
 _logger = logging.getLogger("kipu")
@@ -56,17 +66,36 @@ class EmbeddingReport:
 
 
 @attrs.define
-class _Refusals:
-    """The texts whose vectors could not be used, by file and line."""
+class _Run:
+    """How a run goes about it, and how far it has come. ``places`` are texts that got no vector, by file and line.
 
+    ``failed`` are those that failed alone since something was embedded last.
+    """
+
+    total: int
+    again: bool
+    backoff: Sequence[float]
+    wait: float
+    on_progress: Callable[[int, int], None]
+    done: int = 0
+    failed: list[PendingText] = attrs.field(factory=list)
     places: list[str] = attrs.field(factory=list)
 
-    def notes(self) -> list[str]:
-        shown = self.places[:_NAMED_REFUSALS]
-        rest = len(self.places) - len(shown)
-        return shown + (
-            [f"... and {rest} more; they are found by words, and tried again by: kipu index"] if rest else []
-        )
+    @property
+    def left(self) -> int:
+        """How many texts may still be embedded."""
+        return self.total - self.done
+
+    def progress(self, texts: int) -> None:
+        """Count texts as done."""
+        self.done += texts
+        self.on_progress(min(self.done, self.total), self.total)
+
+    def refusals(self) -> list[str]:
+        """Sentences about the texts that got no vector: the first ones, and how many more there are."""
+        rest = len(self.places) - _NAMED_REFUSALS
+        more = [f"... and {rest} more; they are found by words, and tried again by: kipu index"] if rest > 0 else []
+        return self.places[:_NAMED_REFUSALS] + more
 
 
 class Embeddings:
@@ -89,19 +118,24 @@ class Embeddings:
         self._running = asyncio.Lock()
         self._pauses: dict[str, tuple[float, str]] = {}  # by identity: until when, and why
         self._background: asyncio.Task[None] | None = None
+        self.times_closed = 0
 
     async def close(self) -> None:
         """End what runs in the background, and let go of the embedder."""
+        self.times_closed += 1
         await self.stop()
         await self._components.close_embedders()
 
     async def stop(self) -> None:
         """End what runs in the background. What it has stored so far is kept."""
-        if self._background is not None:
-            self._background.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await self._background
-            self._background = None
+        task, self._background = self._background, None
+        if task is None:
+            return
+        if task.get_loop() is not asyncio.get_running_loop():  # which ended before it did, and so will it never
+            self._running = asyncio.Lock()
+            return
+        task.cancel()
+        await asyncio.wait([task])
 
     async def identity(self) -> str | None:
         """The identity of the embedder that is used; None where there is none, or it cannot be used."""
@@ -144,7 +178,7 @@ class Embeddings:
                 except EmbedderError as error:
                     report.failed = True
                     report.notes.append(f"{self._pause(chosen, error)} {_NEXT_TIME}")
-        report.pending = await self._finish(chosen, report, wait)
+        report.pending = await self._finish(chosen, wait, tidy=again or report.embedded > 0)
         return report
 
     @property
@@ -171,50 +205,100 @@ class Embeddings:
         wait: float,
         on_progress: Callable[[int, int], None],
     ) -> None:
-        before, refusals, done = sys.maxsize, _Refusals(), 0
+        """Embed what was never tried, then what failed before, and with ``again`` what was refused too."""
+        async with self._database.reader() as connection:
+            total = await count_pending(connection, await self._space(connection, chosen.identity))
+        run = _Run(min(limit or sys.maxsize, total), again, backoff, wait, on_progress)
+        states: tuple[State, ...] = ("new", "suspect", "refused") if again else ("new", "suspect")
+        try:
+            for state in states:
+                before = sys.maxsize
+                while texts := await self._pending(chosen, state, before, run.left):
+                    before = texts[-1].chunk_id
+                    for call in _calls(texts, getattr(chosen.embedder, "batch_size", _TEXTS_PER_CALL)):
+                        await self._call(chosen, call, state, run, report)
+                    run.progress(len(texts))
+            if report.embedded:
+                await self._refuse_failed(chosen, run)
+        finally:
+            report.notes += run.refusals()
+
+    async def _pending(self, chosen: ChosenEmbedder, state: State, before: int, left: int) -> list[PendingText]:
+        if left < 1:
+            return []
         async with self._database.reader() as connection:
             space = await self._space(connection, chosen.identity)
-            total = min(limit or sys.maxsize, await count_pending(connection, space))
-        while limit is None or done < limit:
-            async with self._database.reader() as connection:
+            return await pending_texts(connection, space, state, before=before, limit=min(_TEXTS_READ, left))
+
+    async def _call(
+        self, chosen: ChosenEmbedder, texts: Sequence[PendingText], state: State, run: _Run, report: EmbeddingReport
+    ) -> None:
+        """Ask once for the vectors of some texts, and store them.
+
+        If that fails, one of the texts may be at fault. They are remembered, and come after all others the next time;
+        if they fail again, they are asked for one by one, until it is plain that it is not they.
+        """
+        async with self._database.reader() as connection:
+            space = await self._space(connection, chosen.identity)
+        asking = Asking(chosen.name, chosen.embedder, space.dimension if space else None, run.backoff)
+        said = [embedding_text(text.heading, text.context, text.text) for text in texts]
+        try:
+            vectors = await asking.vectors(said, "document")
+        except EmbedderError:
+            if state == "new" or not run.again:
+                await self._suspect(chosen, texts, run.wait)
+                raise
+            if len(texts) > 1:
+                for text in texts:
+                    await self._call(chosen, [text], state, run, report)
+                return
+            run.failed.append(texts[0])
+            if len(run.failed) >= _FAILED_IN_A_ROW:
+                raise
+            return
+        await self._store(chosen, texts, vectors, run)
+        await self._refuse_failed(chosen, run)
+        report.embedded += sum(not isinstance(vector, str) for vector in vectors)
+        self._pauses.pop(chosen.identity, None)
+
+    async def _refuse_failed(self, chosen: ChosenEmbedder, run: _Run) -> None:
+        """Once others were embedded, the texts that failed alone are at fault: a search does not try them again."""
+        if run.failed:
+            async with self._database.transaction(run.wait) as connection:
                 space = await self._space(connection, chosen.identity)
-                texts = await pending_texts(
-                    connection, space, before=before, limit=min(_TEXTS_READ, (limit or sys.maxsize) - done), again=again
-                )
-            if not texts:
-                break
-            before = texts[-1].chunk_id
-            for call in _calls(texts, getattr(chosen.embedder, "batch_size", _TEXTS_PER_CALL)):
-                asking = Asking(chosen.name, chosen.embedder, space.dimension if space else None, backoff)
-                said = [embedding_text(text.heading, text.context, text.text) for text in call]
-                vectors = await asking.vectors(said, "document")
-                space = await self._store(chosen, call, vectors, refusals, wait)
-                report.embedded += sum(not isinstance(vector, str) for vector in vectors)
-                self._pauses.pop(chosen.identity, None)
-            done += len(texts)
-            on_progress(min(done, total), total)
-        report.notes += refusals.notes()
+                if space is not None:
+                    await refuse(connection, space, {text.hash: "its call failed" for text in run.failed})
+            run.places += [
+                f'{text.path}:{text.start_line} was not embedded by "{chosen.name}": its call failed.'
+                for text in run.failed
+            ]
+            run.failed.clear()
+
+    async def _suspect(self, chosen: ChosenEmbedder, texts: Sequence[PendingText], wait: float) -> None:
+        async with self._database.transaction(wait) as connection:
+            space = await self._space(connection, chosen.identity)
+            if space is not None:
+                await refuse(connection, space, dict.fromkeys((text.hash for text in texts), ""))
 
     async def _store(
         self,
         chosen: ChosenEmbedder,
         texts: Sequence[PendingText],
         vectors: Sequence[Vectors | str],
-        refusals: _Refusals,
-        wait: float,
-    ) -> VectorSpace | None:
+        run: _Run,
+    ) -> None:
         good = {text.hash: vector for text, vector in zip(texts, vectors, strict=True) if not isinstance(vector, str)}
         bad = {text.hash: vector for text, vector in zip(texts, vectors, strict=True) if isinstance(vector, str)}
-        refusals.places += [
+        run.places += [
             f'{text.path}:{text.start_line} was not embedded by "{chosen.name}": {bad[text.hash]}.'
             for text in texts
             if text.hash in bad
         ]
-        async with self._database.transaction(wait) as connection:
+        async with self._database.transaction(run.wait) as connection:
             space = await self._space(connection, chosen.identity)
             if space is None:
                 if not good:
-                    return None
+                    return
                 dimension = len(next(iter(good.values())))
                 space = await make_space(connection, chosen.identity, dimension, chosen.recipe)
             tables = await tables_of(connection, self._strategies(), chosen.identity)
@@ -227,14 +311,14 @@ class Embeddings:
                     await each.remove(connection, [id for id, _ in got])  # where they are embedded anew
                 await each.add_vectors(connection, space, got)
             await refuse(connection, space, bad)
-        return space
 
-    async def _finish(self, chosen: ChosenEmbedder, report: EmbeddingReport, wait: float) -> int:
-        """Count what is pending; once nothing is, other spaces need no tables, and old vectors may go."""
+    async def _finish(self, chosen: ChosenEmbedder, wait: float, *, tidy: bool) -> int:
+        """Count what is pending; once nothing waits, other spaces need no tables, and old vectors may go."""
         async with self._database.reader() as connection:
             space = await self._space(connection, chosen.identity)
             pending = await count_pending(connection, space)
-        if space is not None and not pending and report.embedded and chosen.identity == await self.identity():
+            waiting = space is None or await count_pending(connection, space, ("new", "suspect"))
+        if tidy and space is not None and not waiting and chosen.identity == await self.identity():
             async with self._database.transaction(wait) as connection:
                 await retire(connection, await tables_of(connection, self._strategies(), chosen.identity), space)
                 await evict(connection, space, self._cache_bytes)
@@ -280,16 +364,21 @@ class Embeddings:
         except PluginError as error:
             notes.append(f"{error} This search went by words.")
             return None
-        if chosen is None:
+        if chosen is None or not any(map(str.isalnum, text)):  # what says nothing means nothing
             return None
         async with self._database.reader() as connection:
             known = await known_spaces(connection)
             chunks = await count_pending(connection, None)
-            pending = {each.space: await count_pending(connection, each.space) for each in known.values()}
+            lacking = {each.space: await count_lacking(connection, each.space) for each in known.values()}
+            tables = await tables_of(connection, self._strategies(), None)
         if not chunks:
             return None
-        wanted = known.get(chosen.identity)
-        asked = await self._best(chosen, wanted, known, pending, chunks, notes)
+        # Of the spaces that are not used any more, those that still have their tables.
+        ready = (
+            {each.space for each in tables} if any(map(needs_vectors, self._strategies().values())) else set(lacking)
+        )
+        candidates = {id: each for id, each in known.items() if id == chosen.identity or each.space in ready}
+        asked = await self._best(chosen, candidates, lacking, chunks, notes)
         if asked is None:
             reason = self.paused(chosen)
             notes.append(f"{reason or 'Nothing is embedded yet.'} This search went by words. To embed it: kipu index")
@@ -307,31 +396,30 @@ class Embeddings:
         if isinstance(vector, str):
             notes.append(f'"{embedder.name}" could not embed the query: {vector}. This search went by words.')
             return None
-        return QueryEmbedding(
-            space, vector, getattr(embedder.embedder, "languages", None), _unknown_share(embedder.embedder, text)
-        )
+        languages = getattr(embedder.embedder, "languages", None)
+        return QueryEmbedding(space, vector, languages, await _unknown_share(embedder, text, notes))
 
     async def _best(
         self,
         chosen: ChosenEmbedder,
-        wanted: KnownSpace | None,
         known: Mapping[str, KnownSpace],
-        pending: Mapping[VectorSpace, int],
+        lacking: Mapping[VectorSpace, int],
         chunks: int,
         notes: list[str],
     ) -> tuple[ChosenEmbedder, VectorSpace] | None:
         """The embedder that is used and its space; or an earlier one as long as that has more of the chunks."""
-        lacking = pending[wanted.space] if wanted else chunks
-        others = [each for each in known.values() if each is not wanted and pending[each.space] < lacking]
-        for other in sorted(others, key=lambda each: pending[each.space]):
+        wanted = known.get(chosen.identity)
+        own = lacking[wanted.space] if wanted else chunks
+        others = [each for each in known.values() if each is not wanted and lacking[each.space] < own]
+        for other in sorted(others, key=lambda each: lacking[each.space]):
             earlier = await self._components.embedder_of(json.loads(other.recipe), other.space.identity)
             if earlier is not None:
                 notes.append(
-                    f'The embedder changed: "{chosen.name}" has still to embed {lacking:,} of {chunks:,} chunks, and '
+                    f'The embedder changed: "{chosen.name}" has still to embed {own:,} of {chunks:,} chunks, and '
                     f'"{earlier.name}" answers until it has. To embed them now: kipu index'
                 )
                 return earlier, other.space
-        return (chosen, wanted.space) if wanted and lacking < chunks else None
+        return (chosen, wanted.space) if wanted and own < chunks else None
 
 
 def _calls(texts: Sequence[PendingText], size: int) -> Iterator[list[PendingText]]:
@@ -342,6 +430,17 @@ def _calls(texts: Sequence[PendingText], size: int) -> Iterator[list[PendingText
         yield different[start : start + size]
 
 
-def _unknown_share(embedder: Any, text: str) -> float | None:
-    tell = getattr(embedder, "unknown_share", None)
-    return float(tell(text)) if callable(tell) else None
+async def _unknown_share(chosen: ChosenEmbedder, text: str, notes: list[str]) -> float | None:
+    """What an embedder says of a text; a sentence and None where it says something that cannot be."""
+    tell = getattr(chosen.embedder, "unknown_share", None)
+    if not callable(tell):
+        return None
+    try:
+        share = await asyncio.to_thread(tell, text)
+        if 0.0 <= share <= 1.0:
+            return float(share)
+        said = f"it is {share!r}"
+    except (Exception, SystemExit) as error:  # noqa: BLE001 (a hint that cannot be had must not end a search)
+        said = f"{type(error).__name__}: {error}"
+    notes.append(f'"{chosen.name}" could not tell which share of the query it knows ({said}).')
+    return None

@@ -23,7 +23,7 @@ from .searching import make_query, result_of, search, source_note
 from .syncing import Syncing, ignore_progress
 from .tables import needs_vectors
 from .types import FileInfo, IndexReport, SearchResults, SkippedFile, Status
-from .vectors import count_vectors
+from .vectors import count_pending, count_vectors, known_spaces
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -251,6 +251,8 @@ class Memory:
                 labels = await sources(connection)
                 chunks = await count_chunks(connection)
                 vectors = await count_vectors(connection)
+                space = (await known_spaces(connection)).get(indexer.identity or "")
+                pending_vectors = await count_pending(connection, space.space if space else None)
         except sqlite_errors() as error:
             raise IndexUnavailableError(
                 f"The index {self._database.path} is damaged: {error}. The next search, or kipu index, makes it anew."
@@ -278,7 +280,7 @@ class Memory:
             index_bytes=path.stat().st_size if path.exists() else 0,
             sqlite=self._database.driver.sqlite_version,
             embedder=None if embedder is None else name_of(embedder),
-            pending_vectors=0 if embedder is None else chunks - vectors.get(indexer.identity or "", 0),
+            pending_vectors=0 if embedder is None else pending_vectors,
             vectors=vectors,
         )
 

@@ -123,7 +123,11 @@ class IndexReader:
             if not await _is_ready(connection, strategy, chosen, query):
                 return {}
             reader = IndexReader(self._database, connection, self._strategies)
-            scores: dict[int, float] = await _blamed(chosen, _started(chosen, "score", query, reader, ids))
+
+            async def work() -> dict[int, float]:
+                return _checked_scores(await _started(chosen, "score", query, reader, ids), set(ids))
+
+            scores: dict[int, float] = await _blamed(chosen, work())
             return scores
 
 
@@ -220,6 +224,17 @@ def _checked(returned: Iterable[Any]) -> list[Hit]:
         if not 0 <= hit.score <= 1:
             raise ValueError(f"it gave {hit.chunk.path} the score {hit.score}; scores are between 0 and 1")
     return hits
+
+
+def _checked_scores(returned: Any, ids: set[int]) -> dict[int, float]:
+    if not isinstance(returned, dict):
+        raise TypeError(f"score() returned {returned!r}, and must return a dictionary of scores by id")
+    for id, score in returned.items():
+        if id not in ids:
+            raise ValueError(f"score() spoke of the chunk {id!r}, which it was not asked for")
+        if not isinstance(score, (int, float)) or not 0 <= score <= 1:
+            raise ValueError(f"score() gave the chunk {id} the score {score!r}; scores are between 0 and 1")
+    return returned
 
 
 def result_of(hit: Hit, query: Query, explanation: Explanation | None = None) -> SearchResult:

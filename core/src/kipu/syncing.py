@@ -230,6 +230,7 @@ class Syncing:
             return  # it is told when the query is to be embedded
         if chosen is None:
             return
+        times_closed = self.embeddings.times_closed
         async with self._database.reader() as connection:
             known = (await known_spaces(connection)).get(chosen.identity)
             results.pending_vectors = await count_pending(connection, known.space if known else None)
@@ -244,7 +245,8 @@ class Syncing:
             results.pending_vectors = done.pending
             if not done.failed:
                 results.notes += done.notes
-            if self._background and done.embedded >= _SEARCH_EMBEDS and done.pending:
+            closed = self.embeddings.times_closed != times_closed
+            if self._background and not closed and done.embedded >= _SEARCH_EMBEDS and done.pending:
                 self.embeddings.go_on_in_background(chosen)
 
     # --- a damaged index ---------------------------------------------------------------------------------------------

@@ -11,7 +11,7 @@ are, would often begin a join with all vectors of a space: ``CROSS JOIN`` has it
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from .types import VectorSpace
 
@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 __all__ = [
     "KnownSpace",
     "PendingText",
+    "State",
+    "count_lacking",
     "count_pending",
     "count_vectors",
     "evict",
@@ -41,6 +43,16 @@ __all__ = [
     "store",
     "take_in",
 ]
+
+
+State = Literal["new", "suspect", "refused"]
+"""What is known of a pending text: nothing, that a call with it failed, or that its vector could not be used."""
+
+_STATES: dict[str, str] = {
+    "new": "unembedded.problem IS NULL",
+    "suspect": "unembedded.problem = ''",
+    "refused": "unembedded.problem > ''",
+}
 
 
 class KnownSpace(NamedTuple):
@@ -93,30 +105,47 @@ async def expect_all(connection: aiosqlite.Connection, space: VectorSpace) -> No
 # --- What is pending -----------------------------------------------------------------------------------------------
 
 
-async def count_pending(connection: aiosqlite.Connection, space: VectorSpace | None) -> int:
-    """How many chunks have no vector in a space; all of them where the space was never made."""
+async def count_pending(
+    connection: aiosqlite.Connection, space: VectorSpace | None, states: Sequence[State] = ("new", "suspect", "refused")
+) -> int:
+    """How many chunks are to be embedded in a space; all of them where the space was never made."""
     if space is None:
         rows = await connection.execute_fetchall("SELECT count(*) FROM chunks")
     else:
-        rows = await connection.execute_fetchall("SELECT count(*) FROM unembedded WHERE space_id = ?", (space.id,))
+        wanted = " OR ".join(_STATES[state] for state in states)
+        rows = await connection.execute_fetchall(
+            f"SELECT count(*) FROM unembedded WHERE space_id = ? AND ({wanted})", (space.id,)
+        )
     return int(next(iter(rows))[0])
+
+
+async def count_lacking(connection: aiosqlite.Connection, space: VectorSpace) -> int:
+    """How many chunks have no vector in a space: of those that are pending, some may be embedded anew."""
+    (row,) = await connection.execute_fetchall(
+        "SELECT count(*) FROM unembedded JOIN chunks ON chunks.id = chunk_id WHERE space_id = ? AND NOT EXISTS "
+        "(SELECT 1 FROM embeddings WHERE embeddings.space_id = unembedded.space_id AND embeddings.hash = chunks.hash)",
+        (space.id,),
+    )
+    return int(row[0])
 
 
 async def count_vectors(connection: aiosqlite.Connection) -> dict[str, int]:
     """How many chunks have a vector, by the identity of its embedder."""
     chunks = await count_pending(connection, None)
     known = await known_spaces(connection)
-    return {identity: chunks - await count_pending(connection, each.space) for identity, each in known.items()}
+    return {identity: chunks - await count_lacking(connection, each.space) for identity, each in known.items()}
 
 
 async def pending_texts(
-    connection: aiosqlite.Connection, space: VectorSpace | None, *, before: int, limit: int, again: bool
+    connection: aiosqlite.Connection, space: VectorSpace | None, state: State, *, before: int, limit: int
 ) -> list[PendingText]:
     """Chunks that have no vector in a space, newest first: what was written last is asked for first.
 
+    :param state: only those that were not tried yet, or whose call failed, or whose vector was refused.
     :param before: only chunks with a smaller id, to go through them in several steps.
-    :param again: also those whose vector was refused.
     """
+    if space is None and state != "new":
+        return []
     columns = "chunks.id, chunks.hash, files.path, chunks.start_line, chunks.heading, chunks.context, chunks.text"
     chunks = "chunks JOIN files ON files.id = chunks.file_id"
     if space is None:
@@ -125,14 +154,17 @@ async def pending_texts(
     else:
         statement = (
             f"SELECT {columns} FROM unembedded JOIN {chunks} WHERE chunks.id = unembedded.chunk_id AND space_id = ? "
-            "AND chunk_id < ? AND (unembedded.problem IS NULL OR ?) ORDER BY chunk_id DESC LIMIT ?"
+            f"AND chunk_id < ? AND {_STATES[state]} ORDER BY chunk_id DESC LIMIT ?"
         )
-        rows = await connection.execute_fetchall(statement, (space.id, before, again, limit))
+        rows = await connection.execute_fetchall(statement, (space.id, before, limit))
     return [PendingText._make(row) for row in rows]
 
 
 async def refuse(connection: aiosqlite.Connection, space: VectorSpace, problems: Mapping[str, str]) -> None:
-    """Write down why the texts with these hashes got no vector: a search does not try them again by itself."""
+    """Write down why the texts with these hashes got no vector: a search does not try them again by itself.
+
+    An empty reason is for a call that failed: one of its texts may be at fault, so the others go first from now on.
+    """
     for hash, problem in problems.items():
         await connection.execute(
             "UPDATE unembedded SET problem = ? "

@@ -28,6 +28,8 @@ __all__ = ["Hybrid", "kipu_register_strategies"]
 
 PRESETS = {"memweave": {"vector": 0.7, "keyword": 0.3}}
 
+HEAVIEST = 1000
+
 LISTENING = "vector"
 """The arm that knows no more than the embedder does."""
 
@@ -43,9 +45,15 @@ LEAST_CONFIDENCE = 0.01
 """What an arm keeps in any case, so that it has a say on chunks that no other arm can judge."""
 
 
-def _check_arms(_: object, option: attrs.Attribute[Any], arms: Mapping[str, float]) -> None:
-    if not arms or not all(0 < weight < float("inf") for weight in arms.values()):
-        raise ValueError(f"{option.name} is {dict(arms)}: it must name strategies, each with a weight above 0")
+def _is_weight(weight: Any) -> bool:
+    return isinstance(weight, (int, float)) and not isinstance(weight, bool) and 0 < weight <= HEAVIEST
+
+
+def _check_arms(_: object, option: attrs.Attribute[Any], arms: Any) -> None:
+    if not isinstance(arms, Mapping) or not arms or not all(map(_is_weight, arms.values())):
+        raise ValueError(
+            f"{option.name} is {arms!r}: it must name strategies, each with a weight above 0, at most 1000"
+        )
 
 
 @attrs.frozen

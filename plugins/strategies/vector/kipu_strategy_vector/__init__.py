@@ -47,19 +47,19 @@ class Vector:
     async def create(self, connection: aiosqlite.Connection, space: VectorSpace) -> None:
         """Make empty tables for a space."""
         await self.drop(connection, space)
-        if coarse.is_available():
+        if coarse.takes(space):
             await coarse.create(connection, space)
 
     async def add(
         self, connection: aiosqlite.Connection, space: VectorSpace, ids: Sequence[int], vectors: Vectors
     ) -> None:
         """Index the vectors of chunks; what was indexed under the same ids is replaced."""
-        if coarse.is_available():
+        if coarse.takes(space):
             await coarse.add(connection, space, ids, vectors)
 
     async def remove(self, connection: aiosqlite.Connection, space: VectorSpace, ids: Sequence[int]) -> None:
         """Forget chunks."""
-        if coarse.is_available():
+        if coarse.takes(space):
             await coarse.remove(connection, space, ids)
 
     async def drop(self, connection: aiosqlite.Connection, space: VectorSpace) -> None:
@@ -90,7 +90,7 @@ class Vector:
 
     async def _nearest(self, query: Query, embedding: QueryEmbedding, index: Index) -> list[tuple[int, float]]:
         where = index.where(query)
-        if coarse.is_available():
+        if coarse.takes(embedding.space):
             candidates = await coarse.candidates(index.connection, embedding, where, query.limit)
             cosines = await _cosines(embedding, index, candidates.ids)
             nearest = exact.best(cosines, query.limit)

@@ -29,12 +29,15 @@ if TYPE_CHECKING:
 
     from kipu.types import QueryEmbedding, Vectors, VectorSpace
 
-__all__ = ["Candidates", "add", "candidates", "create", "drop", "empty", "is_available", "remove"]
+__all__ = ["Candidates", "add", "candidates", "create", "drop", "empty", "is_available", "remove", "takes"]
 
 _CANDIDATES_PER_HIT = 4
 _FEWEST_CANDIDATES = 200
 _MOST_CANDIDATES = 4096
 """What vec0 returns at most."""
+
+_MOST_DIMENSIONS = 8192
+"""What vec0 takes at most."""
 
 _SHADOWS = ("chunks", "rowids", "vector_chunks00")
 """The tables in which vec0 keeps the rows of a table."""
@@ -66,6 +69,11 @@ def is_available() -> bool:
     finally:
         connection.close()
     return True
+
+
+def takes(space: VectorSpace) -> bool:
+    """Tell whether vectors of a space can be indexed here; where they cannot, all of them are compared."""
+    return is_available() and space.dimension <= _MOST_DIMENSIONS
 
 
 def _driver() -> ModuleType:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from kipu.types import Query, VectorIndexedStrategy
+from kipu.types import Query, VectorIndexedStrategy, VectorSpace
 from kipu_strategy_vector import Vector, coarse, kipu_register_strategies
 
 if TYPE_CHECKING:
@@ -214,3 +214,9 @@ async def count(workspace: Workspace, table: str) -> int:
 async def tables(workspace: Workspace) -> list[str]:
     statement = "SELECT name FROM sqlite_schema WHERE name LIKE 'vector%' ORDER BY name"
     return [row[0] for row in await workspace.connection.execute_fetchall(statement)]
+
+
+async def test_vectors_that_are_too_long_for_sqlite_vec_are_compared_one_by_one() -> None:
+    space = VectorSpace(1, "long", 8193)
+    assert not coarse.takes(space)
+    assert coarse.takes(VectorSpace(1, "shorter", 8192)) == coarse.is_available()
