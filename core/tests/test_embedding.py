@@ -496,6 +496,7 @@ async def test_one_text_that_a_provider_refuses_does_not_keep_the_others_from_be
         assert report.pending_vectors == 1
         assert "memory/007.md:1 was not embedded" in report.notes[0]
         results = await memory.search("note11")
+        assert results, (results.notes, results.degraded)
         assert (results[0].path, results.degraded) == ("memory/011.md", False)
     async with meaning(Hashing(dimension=512)) as memory:
         assert (await memory.index()).pending_vectors == 0

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from .types import Embedder, Role, Vectors
 
-__all__ = ["BACKOFF_SECONDS", "Asking", "embedding_text"]
+__all__ = ["BACKOFF_SECONDS", "Asking", "embedding_text", "unknown_share"]
 
 BACKOFF_SECONDS = (0.5, 1.0, 2.0)
 """How long to wait before each further attempt, at least; after the last one, embedding stops for this run."""
@@ -153,3 +153,19 @@ def _started(embedder: Any, texts: Sequence[str], role: Role) -> Awaitable[Any]:
     if not inspect.isawaitable(work):
         raise TypeError("embed() must be `async def`")
     return work
+
+
+async def unknown_share(name: str, embedder: Embedder, text: str, notes: list[str]) -> float | None:
+    """What an embedder says of a text; a sentence and None where it says something that cannot be."""
+    tell = getattr(embedder, "unknown_share", None)
+    if not callable(tell):
+        return None
+    try:
+        share = await asyncio.to_thread(tell, text)
+        if 0.0 <= share <= 1.0:
+            return float(share)
+        said = f"it is {share!r}"
+    except (Exception, SystemExit) as error:  # noqa: BLE001 (a hint that cannot be had must not end a search)
+        said = f"{type(error).__name__}: {error}"
+    notes.append(f'"{name}" could not tell which share of the query it knows ({said}).')
+    return None

@@ -49,12 +49,17 @@ _LARGEST_FILE = 1_000_000
 Validator = Callable[[Any, "attrs.Attribute[Any]", Any], None]
 
 
+def _shown(value: Any) -> str:
+    """What is said of a value that cannot be: a table of options may have a key in it."""
+    return f"a {type(value).__name__}" if isinstance(value, (dict, list, tuple)) else repr(value)
+
+
 def _must(be: str, holds: Callable[[Any], bool]) -> Validator:
     """A validator whose message is a sentence; those of attrs put a page of details behind it."""
 
     def check(instance: Any, attribute: attrs.Attribute[Any], value: Any) -> None:
         if not holds(value):
-            raise ConfigurationError(f"{attribute.name} must be {be}, not {value!r}")
+            raise ConfigurationError(f"{attribute.name} must be {be}, not {_shown(value)}")
 
     return check
 
@@ -370,7 +375,7 @@ def _strict_converter() -> cattrs.Converter:
 
         def hook(value: Any, kind: Any) -> Any:
             if not isinstance(value, dict):
-                raise TypeError(f"must be a table, not {value!r}")
+                raise TypeError(f"must be a table, not {_shown(value)}")
             return structure(value, kind)
 
         return hook

@@ -15,12 +15,13 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
-from .asking import BACKOFF_SECONDS, Asking, embedding_text
+from .asking import BACKOFF_SECONDS, Asking, embedding_text, unknown_share
 from .database import BUSY_SECONDS
 from .errors import EmbedderError, IndexUnavailableError, PluginError
 from .tables import backfill, needs_vectors, outdated, retire, tables_of
 from .types import QueryEmbedding
 from .vectors import (
+    AWAITED,
     count_lacking,
     count_pending,
     evict,
@@ -90,6 +91,12 @@ class _Run:
         """Count texts as done."""
         self.done += texts
         self.on_progress(min(self.done, self.total), self.total)
+
+    def note(self, name: str, texts: Sequence[PendingText]) -> None:
+        """Remember texts whose calls failed."""
+        self.places += [
+            f'{text.path}:{text.start_line} was not embedded by "{name}": its call failed.' for text in texts
+        ]
 
     def refusals(self) -> list[str]:
         """Sentences about the texts that got no vector: the first ones, and how many more there are."""
@@ -221,6 +228,7 @@ class Embeddings:
             if report.embedded:
                 await self._refuse_failed(chosen, run)
         finally:
+            run.note(chosen.name, run.failed)
             report.notes += run.refusals()
 
     async def _pending(self, chosen: ChosenEmbedder, state: State, before: int, left: int) -> list[PendingText]:
@@ -268,10 +276,7 @@ class Embeddings:
                 space = await self._space(connection, chosen.identity)
                 if space is not None:
                     await refuse(connection, space, {text.hash: "its call failed" for text in run.failed})
-            run.places += [
-                f'{text.path}:{text.start_line} was not embedded by "{chosen.name}": its call failed.'
-                for text in run.failed
-            ]
+            run.note(chosen.name, run.failed)
             run.failed.clear()
 
     async def _suspect(self, chosen: ChosenEmbedder, texts: Sequence[PendingText], wait: float) -> None:
@@ -317,7 +322,7 @@ class Embeddings:
         async with self._database.reader() as connection:
             space = await self._space(connection, chosen.identity)
             pending = await count_pending(connection, space)
-            waiting = space is None or await count_pending(connection, space, ("new", "suspect"))
+            waiting = space is None or await count_pending(connection, space, AWAITED)
         if tidy and space is not None and not waiting and chosen.identity == await self.identity():
             async with self._database.transaction(wait) as connection:
                 await retire(connection, await tables_of(connection, self._strategies(), chosen.identity), space)
@@ -369,7 +374,8 @@ class Embeddings:
         async with self._database.reader() as connection:
             known = await known_spaces(connection)
             chunks = await count_pending(connection, None)
-            lacking = {each.space: await count_lacking(connection, each.space) for each in known.values()}
+            # What was refused will not come: nobody waits for it.
+            lacking = {each.space: await count_lacking(connection, each.space, AWAITED) for each in known.values()}
             tables = await tables_of(connection, self._strategies(), None)
         if not chunks:
             return None
@@ -397,7 +403,9 @@ class Embeddings:
             notes.append(f'"{embedder.name}" could not embed the query: {vector}. This search went by words.')
             return None
         languages = getattr(embedder.embedder, "languages", None)
-        return QueryEmbedding(space, vector, languages, await _unknown_share(embedder, text, notes))
+        return QueryEmbedding(
+            space, vector, languages, await unknown_share(embedder.name, embedder.embedder, text, notes)
+        )
 
     async def _best(
         self,
@@ -428,19 +436,3 @@ def _calls(texts: Sequence[PendingText], size: int) -> Iterator[list[PendingText
     different.sort(key=lambda text: len(text.text) + len(text.context), reverse=True)
     for start in range(0, len(different), size):
         yield different[start : start + size]
-
-
-async def _unknown_share(chosen: ChosenEmbedder, text: str, notes: list[str]) -> float | None:
-    """What an embedder says of a text; a sentence and None where it says something that cannot be."""
-    tell = getattr(chosen.embedder, "unknown_share", None)
-    if not callable(tell):
-        return None
-    try:
-        share = await asyncio.to_thread(tell, text)
-        if 0.0 <= share <= 1.0:
-            return float(share)
-        said = f"it is {share!r}"
-    except (Exception, SystemExit) as error:  # noqa: BLE001 (a hint that cannot be had must not end a search)
-        said = f"{type(error).__name__}: {error}"
-    notes.append(f'"{chosen.name}" could not tell which share of the query it knows ({said}).')
-    return None

@@ -6,6 +6,7 @@ Indexing does it all, and a search as much as it can without making anybody wait
 from __future__ import annotations
 
 import asyncio
+import time
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from .driver import is_want_of_a_table, sqlite_errors
@@ -36,6 +37,8 @@ Answer = TypeVar("Answer")
 _SEARCH_WAITS_SECONDS = 2.0
 # How many texts a search embeds before it answers; the others follow in the background, or with the next one.
 _SEARCH_EMBEDS = 256
+# How long no search embeds after one could not store what it had embedded.
+_UNWRITABLE_SECONDS = 60.0
 
 
 def ignore_progress(done: int, total: int) -> None:
@@ -61,6 +64,7 @@ class Syncing:
         self._plugins = plugins
         self._components = components
         self._background = background
+        self._embed_from = 0.0
         self._lock = asyncio.Lock()
         self.embeddings = Embeddings(
             database, components, lambda: indexed_strategies(components.used_strategies), config.index.cache_bytes
@@ -234,12 +238,15 @@ class Syncing:
         async with self._database.reader() as connection:
             known = (await known_spaces(connection)).get(chosen.identity)
             results.pending_vectors = await count_pending(connection, known.space if known else None)
+        embed = embed and time.monotonic() >= self._embed_from
         if results.pending_vectors and embed and not self.embeddings.paused(chosen) and not self.embeddings.running:
             try:
                 done = await self.embeddings.run(
                     chosen, limit=_SEARCH_EMBEDS, backoff=(), wait=_SEARCH_WAITS_SECONDS, on_progress=on_progress
                 )
             except IndexUnavailableError as error:
+                # What cannot be stored would be paid for again by every search.
+                self._embed_from = time.monotonic() + _UNWRITABLE_SECONDS
                 results.notes.append(f"What is new could not be embedded. {error}")
                 return
             results.pending_vectors = done.pending

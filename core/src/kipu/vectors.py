@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from .types import Vectors
 
 __all__ = [
+    "AWAITED",
     "KnownSpace",
     "PendingText",
     "State",
@@ -47,6 +48,10 @@ __all__ = [
 
 State = Literal["new", "suspect", "refused"]
 """What is known of a pending text: nothing, that a call with it failed, or that its vector could not be used."""
+
+_ALL_STATES: tuple[State, ...] = ("new", "suspect", "refused")
+AWAITED: tuple[State, ...] = ("new", "suspect")
+"""The states of what will be embedded by itself; what was refused takes somebody who asks for it."""
 
 _STATES: dict[str, str] = {
     "new": "unembedded.problem IS NULL",
@@ -106,7 +111,7 @@ async def expect_all(connection: aiosqlite.Connection, space: VectorSpace) -> No
 
 
 async def count_pending(
-    connection: aiosqlite.Connection, space: VectorSpace | None, states: Sequence[State] = ("new", "suspect", "refused")
+    connection: aiosqlite.Connection, space: VectorSpace | None, states: Sequence[State] = _ALL_STATES
 ) -> int:
     """How many chunks are to be embedded in a space; all of them where the space was never made."""
     if space is None:
@@ -119,10 +124,14 @@ async def count_pending(
     return int(next(iter(rows))[0])
 
 
-async def count_lacking(connection: aiosqlite.Connection, space: VectorSpace) -> int:
+async def count_lacking(
+    connection: aiosqlite.Connection, space: VectorSpace, states: Sequence[State] = _ALL_STATES
+) -> int:
     """How many chunks have no vector in a space: of those that are pending, some may be embedded anew."""
+    wanted = " OR ".join(_STATES[state] for state in states)
     (row,) = await connection.execute_fetchall(
-        "SELECT count(*) FROM unembedded JOIN chunks ON chunks.id = chunk_id WHERE space_id = ? AND NOT EXISTS "
+        f"SELECT count(*) FROM unembedded JOIN chunks ON chunks.id = chunk_id WHERE space_id = ? AND ({wanted}) "
+        "AND NOT EXISTS "
         "(SELECT 1 FROM embeddings WHERE embeddings.space_id = unembedded.space_id AND embeddings.hash = chunks.hash)",
         (space.id,),
     )
