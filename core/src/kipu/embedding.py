@@ -424,7 +424,7 @@ class Embeddings:
             if earlier is not None:
                 notes.append(
                     f'The embedder changed: "{chosen.name}" has still to embed {own:,} of {chunks:,} chunks, and '
-                    f'"{earlier.name}" answers until it has. To embed them now: kipu index'
+                    f'"{earlier.name}" answers until it has. {self.paused(chosen) or "To embed them now: kipu index"}'
                 )
                 return earlier, other.space
         return (chosen, wanted.space) if wanted and own < chunks else None
