@@ -169,7 +169,7 @@ def test_an_outage_while_indexing_shows_in_the_exit_code(
     with pytest.raises(SystemExit) as ended:
         main(["index", "-w", str(workspace)])
     assert ended.value.code == 4
-    assert "Not embedded: 1 chunk, found by words only." in capsys.readouterr().err
+    assert "Not embedded yet: 1 chunk." in capsys.readouterr().err
     with pytest.raises(SystemExit) as ended:
         main(["search", "pier7", "-w", str(workspace)])
     assert not ended.value.code
@@ -283,6 +283,28 @@ async def test_a_bad_vector_is_refused_by_file_and_line(
         server._spoiled.clear()
         assert (await memory.index(force=True)).pending_vectors == 0
         assert (await memory.search("pier7", strategy="vector"))[0].path == "memory/007.md"
+
+
+async def test_damage_in_the_index_of_vectors_is_mended_by_force(workspace: Path, write: Write) -> None:
+    from kipu.driver import choose_driver
+
+    fill(write, 5)
+    (workspace / "memory/long.md").unlink()
+    with EmbeddingServer() as server:
+        async with opened(workspace, server.url, "vector") as memory:
+            await memory.index()
+        connection = choose_driver().connect(workspace / ".kipu/index.sqlite")
+        names = [
+            row[0] for row in connection.execute("SELECT name FROM sqlite_master WHERE name LIKE 'vector_coarse%'")
+        ]
+        if "vector_coarse_1_rowids" in names:  # nothing is kept where SQLite cannot load extensions
+            connection.execute("DROP TABLE vector_coarse_1_rowids")
+        connection.commit()
+        connection.close()
+        async with opened(workspace, server.url, "vector") as memory:
+            report = await memory.index(force=True)
+            assert (report.embedded, report.pending_vectors) == (0, 0)
+            assert (await memory.search("pier3"))[0].path == "memory/003.md"
 
 
 # --- 12: another model or dimension is an error, or is mixed with the first -------------------------------------------

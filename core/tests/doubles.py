@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import attrs
 import numpy as np
@@ -83,6 +83,8 @@ class Hashing:
     ``calls`` are the texts of each call. ``misbehave`` is called before each with the number of the call, from 1, and
     its texts: what it raises is raised, and what it returns other than None is returned.
     """
+
+    destination: ClassVar[str | None] = None
 
     dimension: int = 64
     salt: str = ""

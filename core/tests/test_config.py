@@ -313,6 +313,33 @@ async def test_a_component_that_no_plugin_provides_is_named_when_it_is_needed(wo
     assert str(caught.value) == ('search.strategy: No strategy "keywrd". Did you mean "keyword"? Installed: keyword.')
 
 
+async def test_an_option_that_must_be_given_is_named(site: Site, workspace: Path) -> None:
+    site.standard()
+    site.plugin(
+        "kipu-strategy-picky",
+        """
+import attrs
+from kipu import hookimpl
+
+@attrs.frozen
+class Picky:
+    model: str
+    size: int = 1
+
+    async def search(self, query, index):
+        return []
+
+@hookimpl
+def kipu_register_strategies(register):
+    register("picky", Picky)
+""",
+    )
+    for choice in ("picky", {"use": "picky", "size": 2}):
+        with pytest.raises(ConfigurationError) as caught:
+            await Memory(MemoryConfig(workspace, search=SearchConfig(strategy=choice))).search("anything")
+        assert str(caught.value) == 'search.strategy, strategy "picky": it needs "model".'
+
+
 # --- Python --------------------------------------------------------------------------------------------------------
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from datetime import UTC
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import attrs
 import numpy as np
@@ -467,6 +467,94 @@ async def test_reindexing_makes_another_embedder_ready(meaning: Any, write: Writ
         assert (results[0].path, results.notes) == ("memory/001.md", [])
 
 
+@attrs.define
+class Elsewhere(Other):
+    destination: ClassVar[str | None] = "https://elsewhere.example"
+
+
+async def test_nothing_is_sent_to_where_the_configuration_sends_nothing_any_more(meaning: Any, write: Write) -> None:
+    sent: list[str] = []
+
+    @attrs.define
+    class Remote(Hashing):
+        destination: ClassVar[str | None] = "https://provider.example"
+
+        async def embed(self, texts: Any, *, role: Any) -> Any:
+            sent.extend(texts)
+            return await Hashing.embed(self, texts, role=role)
+
+    fill(write, 3)
+    known = {"remote": Remote, "other": Other, "elsewhere": Elsewhere}
+    async with named(meaning("remote"), **known) as memory:
+        await memory.index()
+    sent.clear()
+    for name in ("other", "elsewhere"):
+        async with named(meaning(name), **known) as memory:
+            results = await memory.search("note1", sync=False)
+            assert results.degraded
+            assert results.notes == ["This search went by words. Nothing is embedded yet: kipu index"]
+    assert sent == []
+
+
+async def test_an_earlier_model_at_the_same_place_still_answers(meaning: Any, write: Write) -> None:
+    @attrs.define
+    class Sibling(Elsewhere):
+        salt: str = "sibling"
+
+    fill(write, 3)
+    known = {"elsewhere": Elsewhere, "sibling": Sibling}
+    async with named(meaning("elsewhere"), **known) as memory:
+        await memory.index()
+    async with named(meaning("sibling"), **known) as memory:
+        results = await memory.search("note1", sync=False)
+        assert (results[0].path, results.degraded) == ("memory/001.md", False)
+
+
+async def test_where_an_earlier_embedder_answers_for_one_that_fails_it_is_said(meaning: Any, write: Write) -> None:
+    @attrs.define
+    class Down(Other):
+        async def embed(self, texts: Any, *, role: Any) -> Any:
+            raise EmbedderError("The key was refused (401).")
+
+    fill(write, 3)
+    async with named(meaning("hashing"), hashing=Hashing) as memory:
+        await memory.index()
+    async with named(meaning("down"), hashing=Hashing, down=Down) as memory:
+        results = await memory.search("note1")
+        assert (results[0].path, results.degraded) == ("memory/001.md", True)
+        assert results.notes == [
+            'The embedder changed: "down" has still to embed 3 of 3 chunks, and "hashing" answers until it has. '
+            "The key was refused (401)."
+        ]
+        assert await memory.check_embedder() == "The key was refused (401)."
+
+
+@pytest.mark.parametrize("recipe", ["{", "5", '"hashing"', '{"use": 5}', "[]"])
+async def test_a_recipe_that_is_none_is_no_failure(meaning: Any, write: Write, recipe: str) -> None:
+    fill(write, 3)
+    async with named(meaning("hashing"), hashing=Hashing) as memory:
+        await memory.index()
+        async with memory._database.transaction() as connection:
+            await connection.execute("UPDATE spaces SET recipe = ?", (recipe,))
+    async with named(meaning("other"), other=Other) as memory:
+        assert (await memory.search("note1"))[0].path == "memory/001.md"
+
+
+async def test_a_recipe_follows_the_configuration(meaning: Any, write: Write) -> None:
+    @attrs.define
+    class Moved(Hashing):
+        address: str = "a"
+
+    fill(write, 3)
+    for address in ("a", "b"):
+        write("memory/new.md", f"new {address}\n")
+        async with named(meaning({"use": "moved", "address": address}), moved=Moved) as memory:
+            await memory.index()
+            async with memory._database.reader() as connection:
+                (row,) = await connection.execute_fetchall("SELECT recipe FROM spaces")
+            assert f'"address": "{address}"' in row[0]
+
+
 async def test_a_secret_is_not_written_into_the_index(meaning: Any, write: Write) -> None:
     @attrs.define
     class WithKey(Hashing):
@@ -501,6 +589,26 @@ async def test_one_text_that_a_provider_refuses_does_not_keep_the_others_from_be
     async with meaning(Hashing(dimension=512)) as memory:
         assert (await memory.index()).pending_vectors == 0
         assert (await memory.search("note7"))[0].path == "memory/007.md"
+
+
+async def test_a_text_that_is_refused_at_the_very_beginning_does_not_stop_all(meaning: Any, write: Write) -> None:
+    def picky(number: int, texts: list[str]) -> None:
+        if any("note199 " in text for text in texts):
+            raise EmbedderError("This text is not allowed (400).")
+
+    fill(write, 200)
+    for expected in (200, 1):
+        embedder = Hashing(misbehave=picky)
+        async with meaning(embedder) as memory:
+            assert (await memory.index()).pending_vectors == expected
+
+
+async def test_an_embedder_can_be_checked(meaning: Any, embedder: Hashing) -> None:
+    async with meaning() as memory:
+        assert await memory.check_embedder() is None
+        assert embedder.calls == [["memory"]]
+    async with meaning(Hashing(misbehave=answering(lambda rows: rows * 0))) as memory:
+        assert await memory.check_embedder() == '"doubles.Hashing" answers, but the vector is zero.'
 
 
 async def test_the_earlier_embedder_answers_also_after_two_changes(meaning: Any, write: Write) -> None:
@@ -588,7 +696,8 @@ async def test_a_missing_embedder_is_one_sentence_and_words_still_work(meaning: 
         assert results.degraded
         assert len(results.notes) == 1
         assert 'No embedder "hashng". Did you mean "hashing"?' in results.notes[0]
-        assert results.notes[0].endswith("This search went by words.")
+        assert results.notes[0].startswith("This search went by words.")
+        assert results.pending_vectors == 3
         report = await memory.index()
         assert report.pending_vectors == 3
         assert "searches go by words" in report.notes[0]

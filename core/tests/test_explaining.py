@@ -78,7 +78,23 @@ async def test_arms_of_a_strategy_that_searches_with_others_are_ranked_one_by_on
         results = await memory.search("red green blue", explain=True)
         arms = [dict(result.explanation.arms) for result in results if result.explanation]
     assert {name for each in arms for name in each} <= {"nearest", "words"}
-    assert min(each[name].rank for each in arms for name in each if name == "nearest") == 1
+    ranked = [each["nearest"] for each in arms if "nearest" in each]
+    assert min(score.rank or 99 for score in ranked) == 1
+
+
+async def test_what_an_arm_gave_nothing_has_no_rank(config: Config, write: Write) -> None:
+    @attrs.frozen
+    class Zero:
+        async def search(self, query: Query, index: Any) -> list[Hit]:
+            return [attrs.evolve(hit, scores={"a": hit.score, "b": 0.0}) for hit in await Words().search(query, index)]
+
+    async with Memory(config(strategy=Words())) as memory:
+        memory.register_strategy("zero", Zero())
+        write("memory/a.md", "red\n")
+        await memory.index()
+        (result,) = await memory.search("red", strategy="zero", explain=True)
+        assert result.explanation is not None
+        assert {name: arm.rank for name, arm in result.explanation.arms.items()} == {"a": 1, "b": None}
 
 
 @pytest.mark.usefixtures("notes")

@@ -31,12 +31,16 @@ _ORDER_OF_STAGES = ("threshold", "decay", "mmr")
 
 @attrs.frozen
 class ChosenEmbedder:
-    """An embedder, what messages call it, and the recipe to make it again in another process: JSON without secrets."""
+    """An embedder, what messages call it, and the recipe to make it again in another process: JSON without secrets.
+
+    ``destination`` is where it sends texts, None where they stay on this machine.
+    """
 
     name: str
     embedder: Embedder
     identity: str
     recipe: str
+    destination: str | None
 
 
 @attrs.frozen
@@ -224,15 +228,26 @@ class Components:
             self._embedder = await self._made(self.embedder_choice, "index.embedder")
         return self._embedder
 
-    async def embedder_of(self, recipe: Any, identity: str) -> ChosenEmbedder | None:
-        """The embedder that made the vectors of an earlier time; None where it cannot be made any more."""
+    async def earlier_embedder(self, recipe: str, identity: str, chosen: ChosenEmbedder) -> ChosenEmbedder | None:
+        """The embedder that made the vectors of an earlier time.
+
+        None where it cannot be made any more, or would send the query to where the chosen one sends nothing: who has
+        left a provider has left it.
+        """
         if identity not in self._earlier:
-            try:
-                made = await self._made(recipe, "embedder") if recipe else None
-            except KipuError:
-                made = None  # its plugin or its model is gone: what it embedded cannot be compared with anything new
-            self._earlier[identity] = made if made and made.identity == identity else None
-        return self._earlier[identity]
+            self._earlier[identity] = await self._made_by(recipe, identity)
+        made = self._earlier[identity]
+        return made if made is not None and made.destination in (None, chosen.destination) else None
+
+    async def _made_by(self, recipe: str, identity: str) -> ChosenEmbedder | None:
+        try:
+            choice = json.loads(recipe)
+            if not isinstance(choice, dict) or not isinstance(choice.get("use"), str):
+                return None  # it was given as an object
+            made = await self._made(choice, "embedder")
+        except (KipuError, ValueError):
+            return None  # its plugin or its model is gone: what it embedded cannot be compared with anything new
+        return made if made.identity == identity else None
 
     async def _made(self, choice: Any, where: str) -> ChosenEmbedder:
         embedder = build_component(self._plugins, "embedder", choice, where)
@@ -242,7 +257,8 @@ class Components:
             said = str(error) if isinstance(error, KipuError) else f"{type(error).__name__}: {error}."
             raise EmbedderError(f"{where}: {said}") from error
         _check_embedder(where, embedder, identity)
-        return ChosenEmbedder(name_of(choice), embedder, identity, _recipe(choice, embedder))
+        destination = getattr(embedder, "destination", f"that of {identity}, which does not say")
+        return ChosenEmbedder(name_of(choice), embedder, identity, _recipe(choice, embedder), destination)
 
     async def close_embedders(self) -> None:
         """Close the embedders; they are made again when they are needed again."""
@@ -302,6 +318,9 @@ def _check_embedder(where: str, embedder: Any, identity: Any) -> None:
     batch_size = getattr(embedder, "batch_size", 1)
     if type(batch_size) is not int or batch_size < 1:
         raise EmbedderError(f"{where}: batch_size is a whole number of at least 1, not {batch_size!r}.")
+    destination = getattr(embedder, "destination", None)
+    if destination is not None and not isinstance(destination, str):
+        raise EmbedderError(f"{where}: destination is None or a text, not {destination!r}.")
     languages = getattr(embedder, "languages", None)
     if languages is not None and not (
         isinstance(languages, Sequence)

@@ -292,9 +292,11 @@ def build_component(plugins: Plugins, kind: str, choice: Any, where: str) -> Any
         if where == kind or not plugins.names(kind):  # it was asked for with a search, or there is nothing to ask for
             raise
         raise PluginNotFoundError(f"{where}: {error}") from None
-    if not options:
-        return _call(factory, {}, f'{where}, {kind} "{choice["use"]}"')
-    return _structure(options, factory, f'{where}, {kind} "{choice["use"]}"')
+    place = f'{where}, {kind} "{choice["use"]}"'
+    required = [field.name for field in options_of(factory) if field.default is attrs.NOTHING]
+    if missing := [f'"{name}"' for name in required if name not in options]:
+        raise ConfigurationError(f"{place}: it needs {' and '.join(missing)}.")
+    return _structure(options, factory, place) if options else _call(factory, {}, place)
 
 
 def with_options(component: Any, registration: Registration, options: Sequence[tuple[PerCallOption, Any]]) -> Any:

@@ -167,9 +167,9 @@ class Hit:
 
 @attrs.frozen
 class ArmScore:
-    """How one arm saw a hit: its rank among the hits, from 1, and its score in [0, 1]."""
+    """How one arm saw a hit: its rank among the hits, from 1, and its score in [0, 1]. What it gave 0 has no rank."""
 
-    rank: int
+    rank: int | None
     score: float
 
 

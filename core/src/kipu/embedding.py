@@ -7,7 +7,6 @@ run tries again. After a failure nothing is asked for a while, so that no search
 from __future__ import annotations
 
 import asyncio
-import json
 import logging
 import sys
 import time
@@ -51,7 +50,8 @@ _TEXTS_PER_CALL = 64
 _TEXTS_READ = 1024
 _NAMED_REFUSALS = 5
 _FAILED_IN_A_ROW = 3
-_NEXT_TIME = "What is not embedded is found by words; the next indexing tries again."
+_NEXT_TIME = "Nothing is lost: the next indexing tries again."
+_BY_WORDS = "This search went by words."
 
 _logger = logging.getLogger("kipu")
 
@@ -151,6 +151,17 @@ class Embeddings:
         except PluginError:
             return None
         return chosen.identity if chosen else None
+
+    async def problem(self, *, ask: bool = False) -> str | None:
+        """Why the embedder cannot be used, as far as can be told without asking it, or by asking for one vector."""
+        try:
+            chosen = await self._components.embedder()
+            if chosen is None or not ask:
+                return None
+            (vector,) = await Asking(chosen.name, chosen.embedder).vectors(["memory"], "query")
+        except PluginError as error:
+            return str(error)
+        return f'"{chosen.name}" answers, but {vector}.' if isinstance(vector, str) else None
 
     # --- embedding what is pending ---------------------------------------------------------------------------------
 
@@ -274,16 +285,14 @@ class Embeddings:
         if run.failed:
             async with self._database.transaction(run.wait) as connection:
                 space = await self._space(connection, chosen.identity)
-                if space is not None:
-                    await refuse(connection, space, {text.hash: "its call failed" for text in run.failed})
+                await refuse(connection, space, {text.hash: "its call failed" for text in run.failed})
             run.note(chosen.name, run.failed)
             run.failed.clear()
 
     async def _suspect(self, chosen: ChosenEmbedder, texts: Sequence[PendingText], wait: float) -> None:
         async with self._database.transaction(wait) as connection:
             space = await self._space(connection, chosen.identity)
-            if space is not None:
-                await refuse(connection, space, dict.fromkeys((text.hash for text in texts), ""))
+            await refuse(connection, space, dict.fromkeys((text.hash for text in texts), ""))
 
     async def _store(
         self,
@@ -300,12 +309,11 @@ class Embeddings:
             if text.hash in bad
         ]
         async with self._database.transaction(run.wait) as connection:
-            space = await self._space(connection, chosen.identity)
-            if space is None:
-                if not good:
-                    return
-                dimension = len(next(iter(good.values())))
-                space = await make_space(connection, chosen.identity, dimension, chosen.recipe)
+            if not good:
+                await refuse(connection, await self._space(connection, chosen.identity), bad)
+                return
+            dimension = len(next(iter(good.values())))
+            space = await make_space(connection, chosen.identity, dimension, chosen.recipe)
             tables = await tables_of(connection, self._strategies(), chosen.identity)
             for each in await outdated(connection, tables):
                 await backfill(connection, each)
@@ -359,18 +367,20 @@ class Embeddings:
 
     # --- embedding a query -----------------------------------------------------------------------------------------
 
-    async def query(self, text: str, notes: list[str]) -> QueryEmbedding | None:
+    async def query(self, text: str, notes: list[str]) -> tuple[QueryEmbedding | None, bool]:
         """What a query means, in the space in which the most chunks have vectors. None where it cannot be told.
 
-        :param notes: takes a sentence for people that says why it cannot, or that an earlier embedder answers.
+        With it comes whether the embedder that is used could not do its part.
+
+        :param notes: takes a sentence for people that says why it could not, or that an earlier embedder answers.
         """
         try:
             chosen = await self._components.embedder()
         except PluginError as error:
-            notes.append(f"{error} This search went by words.")
-            return None
+            notes.append(f"{_BY_WORDS} {error}")
+            return None, True
         if chosen is None or not any(map(str.isalnum, text)):  # what says nothing means nothing
-            return None
+            return None, False
         async with self._database.reader() as connection:
             known = await known_spaces(connection)
             chunks = await count_pending(connection, None)
@@ -378,7 +388,7 @@ class Embeddings:
             lacking = {each.space: await count_lacking(connection, each.space, AWAITED) for each in known.values()}
             tables = await tables_of(connection, self._strategies(), None)
         if not chunks:
-            return None
+            return None, False
         # Of the spaces that are not used any more, those that still have their tables.
         ready = (
             {each.space for each in tables} if any(map(needs_vectors, self._strategies().values())) else set(lacking)
@@ -386,26 +396,23 @@ class Embeddings:
         candidates = {id: each for id, each in known.items() if id == chosen.identity or each.space in ready}
         asked = await self._best(chosen, candidates, lacking, chunks, notes)
         if asked is None:
-            reason = self.paused(chosen)
-            notes.append(f"{reason or 'Nothing is embedded yet.'} This search went by words. To embed it: kipu index")
-            return None
+            notes.append(f"{_BY_WORDS} {self.paused(chosen) or 'Nothing is embedded yet: kipu index'}")
+            return None, True
         embedder, space = asked
         if reason := self.paused(embedder):
-            notes.append(f"{reason} This search went by words.")
-            return None
+            notes.append(f"{_BY_WORDS} {reason}")
+            return None, True
         try:
             (vector,) = await Asking(embedder.name, embedder.embedder, space.dimension).vectors([text], "query")
         except EmbedderError as error:
-            self._pause(embedder, error)
-            notes.append(f"{error} This search went by words.")
-            return None
+            notes.append(f"{_BY_WORDS} {self._pause(embedder, error)}")
+            return None, True
         if isinstance(vector, str):
-            notes.append(f'"{embedder.name}" could not embed the query: {vector}. This search went by words.')
-            return None
+            notes.append(f'{_BY_WORDS} "{embedder.name}" could not embed the query: {vector}.')
+            return None, True
         languages = getattr(embedder.embedder, "languages", None)
-        return QueryEmbedding(
-            space, vector, languages, await unknown_share(embedder.name, embedder.embedder, text, notes)
-        )
+        share = await unknown_share(embedder.name, embedder.embedder, text, notes)
+        return QueryEmbedding(space, vector, languages, share), bool(self.paused(chosen))
 
     async def _best(
         self,
@@ -420,11 +427,12 @@ class Embeddings:
         own = lacking[wanted.space] if wanted else chunks
         others = [each for each in known.values() if each is not wanted and lacking[each.space] < own]
         for other in sorted(others, key=lambda each: lacking[each.space]):
-            earlier = await self._components.embedder_of(json.loads(other.recipe), other.space.identity)
+            earlier = await self._components.earlier_embedder(other.recipe, other.space.identity, chosen)
             if earlier is not None:
+                answers = f'"{earlier.name}"' if earlier.name != chosen.name else "the one before, of the same name,"
                 notes.append(
                     f'The embedder changed: "{chosen.name}" has still to embed {own:,} of {chunks:,} chunks, and '
-                    f'"{earlier.name}" answers until it has. {self.paused(chosen) or "To embed them now: kipu index"}'
+                    f"{answers} answers until it has. {self.paused(chosen) or 'To embed them now: kipu index'}"
                 )
                 return earlier, other.space
         return (chosen, wanted.space) if wanted and own < chunks else None

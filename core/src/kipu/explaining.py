@@ -31,7 +31,8 @@ def explain(found: Found) -> dict[int, Explanation]:
     for arm in dict.fromkeys(name for hit in strategy_hits for name in hit.scores):
         judged = sorted((hit for hit in strategy_hits if arm in hit.scores), key=lambda hit: -hit.scores[arm])
         for rank, hit in enumerate(judged, 1):
-            arms.setdefault(hit.chunk.id, {})[arm] = ArmScore(rank, round(hit.scores[arm], 6))
+            score = round(hit.scores[arm], 6)
+            arms.setdefault(hit.chunk.id, {})[arm] = ArmScore(rank if score else None, score)
     places = [(name, _places(hits)) for name, hits in found.steps]
     explanations = {}
     for hit in found.hits:

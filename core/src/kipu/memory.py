@@ -263,6 +263,9 @@ class Memory:
             if any(map(needs_vectors, self._components.used_strategies.values()))
             else None
         )
+        notes = indexer.absent_paths(pending) + ([] if self._workspace.has_memory else [self._no_memory()])
+        if embedder is not None and (problem := await self._syncing.embeddings.problem()):
+            notes.append(f"Searches go by words. {problem}")
         path = self._database.path
         return Status(
             workspace=str(self.workspace),
@@ -272,7 +275,7 @@ class Memory:
             pending=pending.paths,
             skipped=pending.scan.skipped + problems,
             missing=missing_folders(pending),
-            notes=indexer.absent_paths(pending) + ([] if self._workspace.has_memory else [self._no_memory()]),
+            notes=notes,
             strategy=name_of(self._components.strategy_choice),
             chunker=name_of(self.config.index.chunker),
             postprocessors=[name_of(choice) for choice in self._components.postprocessor_choices],
@@ -283,6 +286,13 @@ class Memory:
             pending_vectors=0 if embedder is None else pending_vectors,
             vectors=vectors,
         )
+
+    async def check_embedder(self) -> str | None:
+        """Ask the embedder for one vector. What is wrong with it, in a sentence; None where it works, or there is none.
+
+        A provider is sent one word, and nothing of the memory.
+        """
+        return await self._syncing.embeddings.problem(ask=True)
 
     def check(self) -> list[str]:
         """What is wrong with the configured components, a sentence each; nothing where all of them can be used."""
@@ -311,15 +321,15 @@ class Memory:
         if not pipeline.needs_vectors:
             return query, pipeline
         notes: list[str] = []
-        embedding = await self._syncing.embeddings.query(query.text, notes)
+        embedding, results.degraded = await self._syncing.embeddings.query(query.text, notes)
         if embedding is None and needs_vectors(pipeline.strategy):
             if not notes and self._components.embedder_choice is None:
+                results.degraded = True
                 notes.append(
                     f'The strategy "{pipeline.name}" needs an embedder, and none is installed, so this search went by '
                     "words. The offline one comes with: pip install kipu"
                 )
             pipeline = self._components.by_words(pipeline)
-        results.degraded = embedding is None and bool(notes)
         if results.pending_vectors and embedding is not None and not notes:
             chunks = "1 chunk is" if results.pending_vectors == 1 else f"{results.pending_vectors:,} chunks are"
             notes.append(f"{chunks} not embedded yet, and found by words only. To embed all: kipu index")

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import attrs
 
 from .config import MOST_RESULTS
-from .driver import is_trouble_with_the_file
+from .driver import is_trouble_with_the_file, sqlite_errors
 from .errors import KipuError, PluginFailedError, QueryError
 from .index import filters, load_chunks, sources
 from .plugins import did_you_mean
@@ -200,8 +200,9 @@ async def _blamed(component: Any, work: Awaitable[Any]) -> Any:
         if isinstance(error, KipuError) or is_trouble_with_the_file(error):
             raise
         kind = type(component)
+        mend = " To make its tables anew: kipu index --force" if isinstance(error, sqlite_errors()) else ""
         raise PluginFailedError(
-            f"{kind.__name__} ({kind.__module__}) failed in this search: {type(error).__name__}: {error}."
+            f"{kind.__name__} ({kind.__module__}) failed in this search: {type(error).__name__}: {error}.{mend}"
         ) from error
 
 

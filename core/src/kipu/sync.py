@@ -187,6 +187,10 @@ class Memory:
         """Tell the state of workspace and index: `kipu.Memory.status`."""
         return self._wait(self._memory.status())
 
+    def check_embedder(self) -> str | None:
+        """Ask the embedder for one vector: `kipu.Memory.check_embedder`."""
+        return self._wait(self._memory.check_embedder())
+
     def check(self) -> list[str]:
         """Tell what is wrong with the configured components: `kipu.Memory.check`."""
         return self._memory.check()

@@ -85,12 +85,7 @@ class Syncing:
         """Take in everything, and embed all that is pending."""
         if self._nothing_there:
             return IndexReport()
-        await self.embeddings.stop()
-        async with self._lock:
-            indexer = await self.indexer()
-            pending = await indexer.look(force=force, prune=prune)
-            report = await self._take_in(indexer, pending, force=force, prune=prune, on_progress=on_progress)
-            report.notes += indexer.absent_paths(pending)
+        report = await self._all_taken_in(force=force, prune=prune, on_progress=on_progress)
         await self._embed(report, on_progress=on_embedding)
         return report
 
@@ -109,13 +104,26 @@ class Syncing:
         """Take in everything, and embed all that is pending for an embedder that need not be the one that is used."""
         if self._nothing_there:
             return IndexReport()
-        await self.embeddings.stop()
-        async with self._lock:
-            indexer = await self.indexer()
-            report = await self._take_in(indexer, await indexer.look())
+        report = await self._all_taken_in()
         if force:
             await self.embeddings.expect_all(chosen)
         await self._embed(report, chosen, on_progress=on_progress)
+        return report
+
+    async def _all_taken_in(
+        self,
+        *,
+        force: bool = False,
+        prune: bool = False,
+        on_progress: Callable[[int, int], None] = ignore_progress,
+    ) -> IndexReport:
+        """Take in what changed on disk; what is embedded in the background makes way."""
+        await self.embeddings.stop()
+        async with self._lock:
+            indexer = await self.indexer()
+            pending = await indexer.look(force=force, prune=prune)
+            report = await self._take_in(indexer, pending, force=force, prune=prune, on_progress=on_progress)
+            report.notes += indexer.absent_paths(pending)
         return report
 
     @property
@@ -218,11 +226,13 @@ class Syncing:
             try:
                 chosen = await self._components.embedder()
             except PluginError as error:
-                report.notes.append(f"{error} Nothing was embedded; searches go by words.")
+                report.notes.append(f"Nothing was embedded, and searches go by words. {error}")
                 async with self._database.reader() as connection:
                     report.pending_vectors = await count_chunks(connection)
                 return
+        start = time.perf_counter()
         done = await self.embeddings.run(chosen, again=True, on_progress=on_progress)
+        report.seconds += time.perf_counter() - start
         report.embedded, report.pending_vectors = done.embedded, done.pending
         report.notes += done.notes
 
@@ -230,8 +240,10 @@ class Syncing:
         """Embed a part of what is pending before a search, and leave the rest to the background."""
         try:
             chosen = await self._components.embedder()
-        except PluginError:
-            return  # it is told when the query is to be embedded
+        except PluginError:  # it is told when the query is to be embedded
+            async with self._database.reader() as connection:
+                results.pending_vectors = await count_chunks(connection)
+            return
         if chosen is None:
             return
         times_closed = self.embeddings.times_closed

@@ -79,9 +79,11 @@ class Chunker(Protocol):
 class Embedder(Protocol):
     """Turns texts into vectors, so that texts that mean the same are near each other.
 
-    Four more things are optional. ``languages``: the languages that the model knows, as ISO 639-1 codes; None, or not
+    Five more things are optional. ``languages``: the languages that the model knows, as ISO 639-1 codes; None, or not
     given, where that is not known. ``unknown_share(text)``: the part of a text, from 0 to 1, that its tokenizer does
-    not know. ``batch_size``: how many texts it is given in one call, 64 where it does not say. ``async close()``:
+    not know. ``destination``: where texts are sent, None where they stay on this machine; after another embedder was
+    chosen, one that sends them elsewhere is not asked any more, and one that does not say is taken for such.
+    ``batch_size``: how many texts it is given in one call, 64 where it does not say. ``async close()``:
     called when the memory is closed.
 
     An option that is a secret, such as a key, has the metadata ``secret=True``: it is written nowhere.

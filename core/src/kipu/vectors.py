@@ -60,6 +60,10 @@ _STATES: dict[str, str] = {
 }
 
 
+# What is written down of chunks before an embedder gave its first vector: ids of spaces begin at 1.
+_NO_SPACE = 0
+
+
 class KnownSpace(NamedTuple):
     """A space that the index has vectors in, and the recipe for its embedder: JSON, without secrets."""
 
@@ -96,7 +100,12 @@ async def make_space(connection: aiosqlite.Connection, identity: str, dimension:
         "INSERT INTO spaces (identity, dimension, recipe) VALUES (?, ?, ?)", (identity, dimension, recipe)
     )
     space = VectorSpace(int(cursor.lastrowid or 0), identity, dimension)
-    await connection.execute("INSERT INTO unembedded (space_id, chunk_id) SELECT ?, id FROM chunks", (space.id,))
+    await connection.execute(
+        "INSERT INTO unembedded (space_id, chunk_id, problem) SELECT ?, chunks.id, problem FROM chunks "
+        "LEFT JOIN unembedded ON space_id = ? AND chunk_id = chunks.id",
+        (space.id, _NO_SPACE),
+    )
+    await connection.execute("DELETE FROM unembedded WHERE space_id = ?", (_NO_SPACE,))
     return space
 
 
@@ -153,33 +162,40 @@ async def pending_texts(
     :param state: only those that were not tried yet, or whose call failed, or whose vector was refused.
     :param before: only chunks with a smaller id, to go through them in several steps.
     """
-    if space is None and state != "new":
-        return []
     columns = "chunks.id, chunks.hash, files.path, chunks.start_line, chunks.heading, chunks.context, chunks.text"
     chunks = "chunks JOIN files ON files.id = chunks.file_id"
-    if space is None:
-        statement = f"SELECT {columns} FROM {chunks} WHERE chunks.id < ? ORDER BY chunks.id DESC LIMIT ?"
-        rows = await connection.execute_fetchall(statement, (before, limit))
+    if space is None and state == "new":
+        statement = (
+            f"SELECT {columns} FROM {chunks} WHERE chunks.id < ? AND chunks.id NOT IN "
+            "(SELECT chunk_id FROM unembedded WHERE space_id = ?) ORDER BY chunks.id DESC LIMIT ?"
+        )
+        rows = await connection.execute_fetchall(statement, (before, _NO_SPACE, limit))
     else:
         statement = (
             f"SELECT {columns} FROM unembedded JOIN {chunks} WHERE chunks.id = unembedded.chunk_id AND space_id = ? "
             f"AND chunk_id < ? AND {_STATES[state]} ORDER BY chunk_id DESC LIMIT ?"
         )
-        rows = await connection.execute_fetchall(statement, (space.id, before, limit))
+        rows = await connection.execute_fetchall(statement, (space.id if space else _NO_SPACE, before, limit))
     return [PendingText._make(row) for row in rows]
 
 
-async def refuse(connection: aiosqlite.Connection, space: VectorSpace, problems: Mapping[str, str]) -> None:
+async def refuse(connection: aiosqlite.Connection, space: VectorSpace | None, problems: Mapping[str, str]) -> None:
     """Write down why the texts with these hashes got no vector: a search does not try them again by itself.
 
     An empty reason is for a call that failed: one of its texts may be at fault, so the others go first from now on.
+    It is written down also before there is a space, which is made with the first vector.
     """
-    for hash, problem in problems.items():
-        await connection.execute(
-            "UPDATE unembedded SET problem = ? "
-            "WHERE space_id = ? AND chunk_id IN (SELECT id FROM chunks WHERE hash = ?)",
-            (problem, space.id, hash),
+    if space is None:
+        statement = (
+            f"INSERT OR REPLACE INTO unembedded (problem, space_id, chunk_id) SELECT ?, {_NO_SPACE}, id FROM chunks "
+            "WHERE hash = ?"
         )
+    else:
+        statement = (
+            f"UPDATE unembedded SET problem = ? WHERE space_id = {space.id} "
+            "AND chunk_id IN (SELECT id FROM chunks WHERE hash = ?)"
+        )
+    await connection.executemany(statement, [(problem, hash) for hash, problem in problems.items()])
 
 
 # --- What is kept --------------------------------------------------------------------------------------------------
@@ -235,7 +251,7 @@ async def take_in(
 
 async def let_go(connection: aiosqlite.Connection, chunk_ids: Sequence[int]) -> None:
     """Forget that chunks are pending, and that their texts are in use. They are still in the table ``chunks``."""
-    spaces = [known.space.id for known in (await known_spaces(connection)).values()]
+    spaces = [_NO_SPACE, *(known.space.id for known in (await known_spaces(connection)).values())]
     await connection.executemany(
         "DELETE FROM unembedded WHERE space_id = ? AND chunk_id = ?",
         [(space, id) for space in spaces for id in chunk_ids],

@@ -127,9 +127,8 @@ def by_vectors(vectors: Sequence[Vectors | None], otherwise: Similarity | None) 
         cosines = (matrix @ matrix[position]).round(5).tolist()
         if not otherwise:
             return [cosines[other] for other in others]
-        unknown = [other for other in others if not known[other]]
-        shares = dict(zip(unknown, otherwise(position, unknown), strict=True))
-        return [cosines[other] if known[other] else shares[other] for other in others]
+        shares = otherwise(position, others)
+        return [cosines[other] if known[other] else share for other, share in zip(others, shares, strict=True)]
 
     return similarity
 
@@ -140,19 +139,22 @@ def by_tokens(texts: Sequence[str]) -> Similarity:
     sizes = [len(token_set) for token_set in token_sets]
     holders = Counter(chain.from_iterable(token_sets))
     shared = [[token for token in token_set if holders[token] > 1] for token_set in token_sets]
-    # A token is a number with 32 bits for each text, whose lowest is 1 if the text has the token. If such numbers are
-    # added up, the 32 bits of each text say how many of the tokens it has: one sum compares a text with all others.
-    numbers: dict[str, int] = dict.fromkeys(chain.from_iterable(shared), 0)
+    # A token is a number with some bytes for each text, which are 1 if the text has the token. If such numbers are
+    # added up, the bytes of each text say how many of the tokens it has: one sum compares a text with all others.
+    code, width = ("H", 2) if max(sizes) < 1 << 16 else ("I", 4)
+    counts = Struct(f"<{len(texts)}{code}")
+    texts_with: dict[str, bytearray] = {}
     for position, token_list in enumerate(shared):
-        has_it = 1 << 32 * position
         for token in token_list:
-            numbers[token] += has_it
-    counts = Struct(f"<{len(texts)}I")
+            if token not in texts_with:
+                texts_with[token] = bytearray(counts.size)
+            texts_with[token][position * width] = 1
+    numbers = {token: int.from_bytes(row, "little") for token, row in texts_with.items()}
+    of_text = [[numbers[token] for token in token_list] for token_list in shared]
 
     def similarity(position: int, others: Sequence[int]) -> list[float]:
         size = sizes[position]
-        total = sum(map(numbers.__getitem__, shared[position]))
-        common = counts.unpack(total.to_bytes(counts.size, "little"))
+        common = counts.unpack(sum(of_text[position]).to_bytes(counts.size, "little"))
         return [common[other] / (size + sizes[other] - common[other]) for other in others]
 
     return similarity

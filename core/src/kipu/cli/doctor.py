@@ -40,7 +40,10 @@ class Finding:
 @click.command("doctor")
 @shared_options
 def doctor_command(output: Output, workspace: Path) -> int:
-    """Explain what works here, what does not, and how to mend it. Changes nothing."""
+    """Explain what works here, what does not, and how to mend it. Changes nothing.
+
+    The embedder is asked for the vector of one word.
+    """
     findings = [*_python(), *_sqlite(), *_plugins(workspace), *_workspace(workspace, output)]
     if output.json:
         output.data(findings)
@@ -104,16 +107,19 @@ def _plugins(workspace: Path) -> Iterator[Finding]:
 
 
 def _workspace(workspace: Path, output: Output) -> Iterator[Finding]:
-    async def work() -> tuple[Status, list[str]]:
+    async def work() -> tuple[Status, list[str], bool]:
         async with open_memory(workspace, attrs.evolve(output, quiet=True)) as memory:
-            return await memory.status(), memory.check()
+            status, wrong = await memory.status(), memory.check()
+            if status.embedder is not None and (problem := await memory.check_embedder()):
+                wrong.append(problem)
+            return status, list(dict.fromkeys(wrong)), bool(memory.plugins.names("embedder"))
 
     database = Database(workspace.absolute() / HIDDEN_FOLDER / INDEX_FILE)
     if database.exists and (damage := database.damage()):
         yield Finding("problem", f"the index is damaged: {damage}", "The next search makes it anew, or: kipu index")
         return
     try:
-        status, wrong = run(work())
+        status, wrong, has_embedder = run(work())
     except KipuError as error:
         yield Finding("problem", f"the workspace {workspace} cannot be used")
         for line in str(error).split("\n"):
@@ -122,7 +128,19 @@ def _workspace(workspace: Path, output: Output) -> Iterator[Finding]:
     for sentence in wrong:
         yield Finding("problem", sentence)
     yield Finding("ok", f"workspace {status.workspace}: {count(status.files, 'file')}, {count(status.chunks, 'chunk')}")
+    yield from _embedder(status, has_embedder=has_embedder)
     yield from _index(status)
+
+
+def _embedder(status: Status, *, has_embedder: bool) -> Iterator[Finding]:
+    if status.embedder is not None:
+        yield Finding("ok", f'embedder "{status.embedder}", strategy "{status.strategy}"')
+        if status.pending_vectors:
+            yield Finding("hint", f"{count(status.pending_vectors, 'chunk')} not embedded yet", "kipu index")
+    elif has_embedder:
+        yield Finding("ok", f'strategy "{status.strategy}", which uses no embedder')
+    else:
+        yield Finding("hint", "no embedder is installed: search by words only", "pip install kipu-embedder-onnx")
 
 
 def _index(status: Status) -> Iterator[Finding]:
@@ -133,14 +151,6 @@ def _index(status: Status) -> Iterator[Finding]:
     folder = os.path.dirname(status.index_path)
     if not os.access(folder if os.path.isdir(folder) else status.workspace, os.W_OK):
         yield Finding("problem", f"{folder} cannot be written: changes are not indexed", "Make the folder writable.")
-    if status.embedder is None:
-        yield Finding("hint", "no embedder: search by words only", "pip install kipu-embedder-onnx")
-    elif status.pending_vectors:
-        yield Finding(
-            "hint", f"{count(status.pending_vectors, 'chunk')} not embedded: found by words only", "kipu index"
-        )
-    else:
-        yield Finding("ok", f'embedder "{status.embedder}": search by meaning')
     if status.pending:
         yield Finding("hint", f"{count(len(status.pending), 'file')} not indexed as on disk", _PENDING)
     for file in status.skipped:

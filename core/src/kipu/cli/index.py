@@ -134,6 +134,6 @@ def _tell(output: Output, report: IndexReport) -> None:
     output.notes(report.notes)
     output.skipped(report.skipped)
     if report.pending_vectors:
-        output.note(f"Not embedded: {count(report.pending_vectors, 'chunk')}, found by words only.")
+        output.note(f"Not embedded yet: {count(report.pending_vectors, 'chunk')}.")
     for folder in report.missing:
         output.note(f"{folder} is missing; what was indexed of it is kept. If it is gone for good: kipu index --prune")

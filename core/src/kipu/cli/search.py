@@ -47,8 +47,8 @@ def _search(
     else:
         for rank, result in enumerate(results, 1):
             print_result(output, rank, result, full=full)
-    if results.absence:
-        output.line(harmless(results.absence))
+        if results.absence:
+            output.line(harmless(results.absence))
     output.notes(results.notes)
     if not results:
         output.note("No results.")
@@ -92,7 +92,10 @@ def print_result(output: Output, rank: int, result: SearchResult, *, full: bool 
 
 def _print_explanation(output: Output, explanation: Explanation) -> None:
     """Print what each arm gave a result, and what each stage changed."""
-    arms = [f"{harmless(name)} {arm.score:.3f} (number {arm.rank})" for name, arm in explanation.arms.items()]
+    arms = [
+        f"{harmless(name)} {arm.score:.3f} ({f'number {arm.rank}' if arm.rank else 'found nothing'})"
+        for name, arm in explanation.arms.items()
+    ]
     output.line(click.style(f"   arms: {', '.join(arms) or 'none'}", dim=True))
     for change in explanation.stages:
         moved = change.rank_before != change.rank_after or change.score_before != change.score_after

@@ -7,6 +7,7 @@ loop. It is kept from retrying, printing and fetching prices: when to try again 
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -43,6 +44,14 @@ def _check_model(instance: Any, attribute: attrs.Attribute[Any], value: str) -> 
         raise ValueError('model must be written as provider/model, such as "openai/text-embedding-3-small"')
 
 
+def _check_address(instance: Any, attribute: attrs.Attribute[Any], value: Any) -> None:
+    """Refuse what has a key in it, without saying what it is: an address is written into the index, and shown."""
+    if value is not None and not (isinstance(value, str) and re.fullmatch(r"https?://[^?#@\s]+", value)):
+        raise ValueError(
+            "api_base must be an address such as https://host/v1, without a user or a query: a key goes into api_key"
+        )
+
+
 def _check_key(instance: Any, attribute: attrs.Attribute[Any], value: Any) -> None:
     """Refuse what is no key without saying what it is: it may be one all the same."""
     name = value.get("env") if isinstance(value, dict) and set(value) == {"env"} else value
@@ -70,7 +79,7 @@ class LiteLLM:
     )
     api_base: str | None = attrs.field(
         default=None,
-        validator=validators.optional([validators.instance_of(str), validators.matches_re("https?://.+")]),
+        validator=_check_address,
         metadata={"help": "The address of the provider, where it is not the usual one."},
     )
     api_key: Any = attrs.field(
@@ -108,12 +117,22 @@ class LiteLLM:
     )
 
     @property
+    def destination(self) -> str:
+        """Where texts are sent: the address, or the provider."""
+        return self._provider if self.api_base is None else self.api_base.rstrip("/")
+
+    @property
+    def _provider(self) -> str:
+        """What the model's name begins with; LiteLLM takes one without a provider for OpenAI's."""
+        return self.model.partition("/")[0] if "/" in self.model else "openai"
+
+    @property
     def identity(self) -> str:
         """The model, and its address where that decides which model answers. The key does not."""
         parts = [f"litellm:{self.model}"]
         if self.dimensions is not None:
             parts.append(f"dimensions={self.dimensions}")
-        if self.api_base is not None and self.model.partition("/")[0] not in _KNOWN_BY_NAME:
+        if self.api_base is not None and self._provider not in _KNOWN_BY_NAME:
             parts.append(f"api_base={self.api_base.rstrip('/')}")
         return " ".join(parts)
 
@@ -153,8 +172,7 @@ class LiteLLM:
             return key, f"the environment variable {name}"
         if self.api_key is not None:
             return self.api_key, "api_key"
-        provider = self.model.partition("/")[0] if "/" in self.model else "openai"
-        return None, f"{provider.upper()}_API_KEY"
+        return None, f"{self._provider.upper()}_API_KEY"
 
     def _options(self, role: Role, key: str | None) -> dict[str, Any]:
         """Everything that a request needs but the texts; imports LiteLLM, which takes seconds the first time."""

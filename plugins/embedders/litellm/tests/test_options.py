@@ -90,3 +90,16 @@ async def test_everything_can_be_set_in_kipu_toml(tmp_path: Path, server: Any, m
     assert (report.embedded, report.pending_vectors, report.notes) == (1, 0, [])
     assert status.vectors == {f"litellm:{MODEL} dimensions=16 api_base={server.url}": 1}
     assert server.count == 1
+
+
+@pytest.mark.parametrize("address", ["https://host/v1?key=sk-secret", "https://user:sk-secret@host", "host", 3])
+def test_an_address_has_no_key_in_it_and_the_message_neither(address: Any) -> None:
+    with pytest.raises(ValueError, match="a key goes into api_key") as caught:
+        LiteLLM("openai/any", api_base=address)
+    assert "sk-secret" not in str(caught.value)
+
+
+def test_it_says_where_texts_go() -> None:
+    assert LiteLLM("voyage/voyage-3.5").destination == "voyage"
+    assert LiteLLM("text-embedding-3-small").destination == "openai"
+    assert LiteLLM("openai/any", api_base="http://127.0.0.1:80/v1/").destination == "http://127.0.0.1:80/v1"

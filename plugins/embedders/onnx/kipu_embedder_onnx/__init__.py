@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import attrs
 from attrs import validators
@@ -47,6 +47,8 @@ class Onnx:
     text; ``languages`` is what Kipu should know about a model of yours. ``threads`` is how many texts are embedded side
     by side; each takes the memory of one run of the model.
     """
+
+    destination: ClassVar[None] = None  # texts stay on this machine
 
     model: str = attrs.field(
         default=PACKAGED,

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import attrs
 from attrs import validators
@@ -44,6 +44,8 @@ class SentenceTransformers:
     and kept on this machine by the library; once it is there, the hub is not asked again. Code that comes with a model
     is never run.
     """
+
+    destination: ClassVar[None] = None  # texts stay on this machine
 
     model: str = attrs.field(
         default="sentence-transformers/all-MiniLM-L6-v2",

@@ -142,8 +142,18 @@ async def remove(connection: aiosqlite.Connection, space: VectorSpace, ids: Sequ
 async def drop(connection: aiosqlite.Connection, space: VectorSpace) -> None:
     """Drop the tables, if they are there."""
     await _load(connection)
-    for table in _names(space):
+    table, error = _names(space)
+    await connection.execute(f"DROP TABLE IF EXISTS {error}")
+    try:
         await connection.execute(f"DROP TABLE IF EXISTS {table}")
+    except (sqlite3.Error, _driver().Error):  # what vec0 keeps in its tables is damaged
+        kept = "SELECT name FROM sqlite_schema WHERE type = 'table' AND name GLOB ?"
+        for row in list(await connection.execute_fetchall(kept, (f"{table}_*",))):
+            await connection.execute(f"DROP TABLE IF EXISTS {row[0]}")
+        # The table itself has no pages, only an entry.
+        await connection.execute("PRAGMA writable_schema = 1")
+        await connection.execute("DELETE FROM sqlite_schema WHERE name = ?", (table,))
+        await connection.execute("PRAGMA writable_schema = RESET")
 
 
 async def empty(connection: aiosqlite.Connection, space: VectorSpace) -> None:
