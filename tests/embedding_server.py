@@ -65,6 +65,11 @@ class Slow:
 
 
 @dataclass(frozen=True)
+class Trickle:
+    """Begin to answer, and go on with a byte now and then until the client hangs up or the server is closed."""
+
+
+@dataclass(frozen=True)
 class Raw:
     """Answer with status 200 and this text, whatever was asked."""
 
@@ -101,7 +106,7 @@ TOO_MANY = Items(lambda items: [*items, items[-1] | {"index": len(items)}])
 OUT_OF_ORDER = Items(lambda items: items[::-1])
 NOT_JSON = Raw("<html>A page of a proxy</html>")
 
-Fault = Status | Slow | Raw | Dropped | Items
+Fault = Status | Slow | Trickle | Raw | Dropped | Items
 
 
 def vector_of(text: str, *, model: str, dimension: int) -> list[float]:
@@ -130,6 +135,7 @@ class EmbeddingServer:
         self._next: list[Fault | None] = []
         self._always: Fault | None = None
         self._spoiled: dict[str, Items] = {}
+        self._refused: dict[str, Status] = {}
         self._lock = threading.Lock()
         self._closing = threading.Event()
 
@@ -176,6 +182,10 @@ class EmbeddingServer:
         """Misbehave with every text that contains ``word``, and with no other text of the same request."""
         self._spoiled[word] = fault
 
+    def refuse(self, word: str, fault: Status) -> None:
+        """Refuse every request that has a text with ``word`` in it."""
+        self._refused[word] = fault
+
     def receive(self, request: Request) -> Fault | None:
         """Record a request, and return what is to go wrong with it."""
         with self._lock:
@@ -184,6 +194,9 @@ class EmbeddingServer:
         if self.key is not None and request.headers.get("authorization") != f"Bearer {self.key}":
             return Status(401, f"Incorrect API key provided: {request.headers.get('authorization', '')[7:]}.")
         too_long = [text for text in request.texts if self.max_characters and len(text) > self.max_characters]
+        refused = [self._refused[word] for word in self._refused if any(word in text for text in request.texts)]
+        if refused:
+            return refused[0]
         if fault is None and too_long:
             return Status(
                 400,
@@ -237,11 +250,21 @@ class _Handler(BaseHTTPRequestHandler):
         if isinstance(fault, Status):
             error = {"message": fault.message, "type": "error", "param": None, "code": None}
             self._send(fault.code, json.dumps({"error": error}), fault.retry_after)
+        elif isinstance(fault, Trickle):
+            self._trickle()
         elif isinstance(fault, Raw):
             self._send(200, fault.text)
         else:
             change = fault.change if isinstance(fault, Items) else list
             self._send(200, json.dumps(self.embeddings.answer(request, change)))
+
+    def _trickle(self) -> None:
+        self.send_response(200)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", "100000")
+        self.end_headers()
+        while self.embeddings.wait(0.1):
+            self.wfile.write(b" ")
 
     def _send(self, code: int, text: str, retry_after: str | None = None) -> None:
         self.send_response(code)

@@ -5,8 +5,10 @@ The embedder is LiteLLM's, and the provider a server on loopback that misbehaves
 
 from __future__ import annotations
 
+import asyncio
 import json
 import sys
+import threading
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -26,10 +28,11 @@ from embedding_server import (
     Items,
     Slow,
     Status,
+    Trickle,
     cut_to,
 )
 
-from kipu import IndexConfig, Memory, MemoryConfig, SearchConfig
+from kipu import IndexConfig, Memory, MemoryConfig, SearchConfig, sync
 from kipu.cli import main
 
 if TYPE_CHECKING:
@@ -81,13 +84,13 @@ def embedder(url: str, **options: Any) -> dict[str, Any]:
     return {"use": "litellm", "model": "openai/test", "api_base": url, "api_key": "sk-test", "timeout": 20.0} | options
 
 
+def configured(workspace: Path, url: str, strategy: Any = None, **options: Any) -> MemoryConfig:
+    index = IndexConfig(embedder=embedder(url, **options))
+    return MemoryConfig(workspace, index=index, search=SearchConfig(strategy=strategy))
+
+
 def opened(workspace: Path, url: str, strategy: Any = None, **options: Any) -> Memory:
-    return Memory(
-        MemoryConfig(
-            workspace, index=IndexConfig(embedder=embedder(url, **options)), search=SearchConfig(strategy=strategy)
-        ),
-        background=False,
-    )
+    return Memory(configured(workspace, url, strategy, **options), background=False)
 
 
 REFUSED = "http://127.0.0.1:9/v1"  # the port "discard", which nobody uses
@@ -231,6 +234,67 @@ async def test_no_answer_in_time_costs_one_call(workspace: Path, write: Write, s
         assert "0.2" in results.notes[0]
 
 
+async def test_a_server_that_sends_a_byte_now_and_then_is_given_up_in_time(
+    workspace: Path, write: Write, server: EmbeddingServer
+) -> None:
+    write("memory/a.md", "pier7\n")
+    server.always(Trickle())
+    async with opened(workspace, server.url, timeout=0.5) as memory:
+        async with asyncio.timeout(60):
+            results = await memory.search("pier7")
+        assert (results[0].path, results.degraded, server.count) == ("memory/a.md", True, 1)
+        assert "did not answer within 0.5 seconds" in results.notes[0]
+
+
+async def test_a_text_that_the_provider_refuses_is_named_and_then_left_alone(
+    workspace: Path, write: Write, server: EmbeddingServer
+) -> None:
+    fill(write, 20)
+    server.refuse("poison", Status(400, "This input is not allowed."))
+    async with opened(workspace, server.url) as memory:
+        await memory.index()
+    write("memory/bad.md", "poison\n")
+    degraded = []
+    for _ in range(4):
+        async with opened(workspace, server.url) as memory:
+            count = server.count
+            results = await memory.search("pier7")
+            degraded.append(results.degraded)
+            assert results[0].path == "memory/007.md"
+            if "bad.md:1 was not embedded" in str(results.notes):
+                assert "This input is not allowed." in str(results.notes)
+                assert len(degraded) == 2
+    assert (degraded, server.count - count) == ([True, False, False, False], 1)
+
+
+async def test_files_that_are_not_at_fault_are_not_named(
+    workspace: Path, write: Write, server: EmbeddingServer
+) -> None:
+    fill(write, 20)
+    server.always(Status(401))
+    for _ in range(3):
+        async with opened(workspace, server.url) as memory:
+            report = await memory.index()
+            assert len(report.notes) == 1
+            assert "was refused (401)" in report.notes[0]
+    assert server.count == 3
+
+
+async def test_the_earlier_model_is_asked_with_the_key_that_is_configured_and_no_other(
+    workspace: Path, write: Write, server: EmbeddingServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-of-the-environment")
+    fill(write, 20)
+    async with opened(workspace, server.url) as memory:
+        await memory.index()
+    server.requests.clear()
+    async with opened(workspace, server.url, model="openai/other") as memory:
+        results = await memory.search("pier7", sync=False)
+        assert (results[0].path, results.degraded) == ("memory/007.md", False)
+        assert "The embedder changed" in results.notes[0]
+    assert [request.headers["authorization"] for request in server.requests] == ["Bearer sk-test"]
+
+
 async def test_refused_connections_cost_one_call(
     workspace: Path, write: Write, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -348,6 +412,48 @@ async def test_a_provider_that_changes_the_dimension_under_the_same_name_is_refu
         assert (report.embedded, report.pending_vectors) == (0, 1)
         assert "dimension 16" in report.notes[0]
         assert (await memory.search("pier8"))[0].path == "memory/008.md"
+
+
+async def test_a_provider_that_has_changed_its_model_is_told_of_and_embeds_anew_by_force(
+    workspace: Path, write: Write, server: EmbeddingServer
+) -> None:
+    fill(write, 20)
+    (workspace / "memory/long.md").unlink()
+    async with opened(workspace, server.url) as memory:
+        await memory.index()
+    server.always(cut_to(48))
+    async with opened(workspace, server.url) as memory:
+        results = await memory.search("pier7")
+        assert (results[0].path, results.degraded) == ("memory/007.md", True)
+        said = await memory.check_embedder()
+        assert all("(kipu reindex --force)" in sentence for sentence in (said or "", *results.notes))
+    async with opened(workspace, server.url) as memory:
+        report = await memory.reindex(force=True)
+        assert (report.embedded, report.pending_vectors, report.notes) == (20, 0, [])
+        assert await memory.check_embedder() is None
+        for strategy in ("hybrid", "vector"):
+            results = await memory.search("pier7", strategy=strategy)
+            assert (results[0].path, results.degraded, results.notes) == ("memory/007.md", False, [])
+
+
+# --- a memory that is not async --------------------------------------------------------------------------------------
+
+
+def test_a_memory_that_is_not_async_closes_though_the_library_has_tasks_of_its_own(
+    workspace: Path, write: Write, server: EmbeddingServer
+) -> None:
+    fill(write, 3)
+    ended: list[str] = []
+
+    def use() -> None:
+        with sync.Memory(configured(workspace, server.url)) as memory:
+            ended.append(memory.search("pier2")[0].path)
+        ended.append("closed")
+
+    thread = threading.Thread(target=use, daemon=True)
+    thread.start()
+    thread.join(60)
+    assert ended == ["memory/002.md", "closed"]
 
 
 # --- 17: to MMR, all texts in scripts without spaces are equal ----

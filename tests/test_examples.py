@@ -4,10 +4,16 @@ from __future__ import annotations
 
 import json
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+from completion_server import CompletionServer
 
 if TYPE_CHECKING:
     from conftest import Environment
@@ -15,7 +21,7 @@ if TYPE_CHECKING:
 ROOT = Path(__file__).resolve().parents[1]
 EXAMPLES = ROOT / "examples"
 PLUGINS = sorted(path.parent.name for path in EXAMPLES.glob("*/pyproject.toml"))
-PROGRAMS = sorted(path.name for path in EXAMPLES.glob("*.py"))
+SEARCHING = ["search_async.py", "search_sync.py"]
 
 
 @pytest.fixture
@@ -64,10 +70,76 @@ def test_the_strategy_of_a_plugin_can_be_asked_for(with_examples: Environment, w
     assert found(with_examples, workspace, "--strategy", "newest") == ["memory/2026-11-28.md"]
 
 
-@pytest.mark.parametrize("program", PROGRAMS)
+@pytest.mark.parametrize("program", SEARCHING)
 def test_a_program_prints_where_it_stands(with_examples: Environment, workspace: Path, program: str) -> None:
     done = with_examples.run(
         "python", str(EXAMPLES / program), str(workspace), "when was the ferry late", cwd=workspace
     )
     assert done.returncode == 0, done.stderr
     assert done.stdout.startswith("memory/2026-11-28.md:1-3  ")
+
+
+def run_program(program: str, *arguments: str) -> str:
+    """What a program prints, run as its first lines say."""
+    done = subprocess.run(
+        [sys.executable, str(EXAMPLES / program), *arguments],
+        capture_output=True,
+        text=True,
+        encoding="utf-8",
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_an_agent_loop_recalls_what_it_was_told(tmp_path: Path) -> None:
+    (tmp_path / "memory").mkdir()
+    printed = run_program(
+        "agent_loop.py", str(tmp_path), "We chose Valkey.", "Which cache did we choose?", "We  chose Valkey."
+    )
+    answers = [line for line in printed.splitlines() if line.startswith("agent:")]
+    assert answers == ["agent: I did not know that.", *["agent: I know something about that (1 sources)."] * 2]
+    assert [line.split()[0] for line in printed.splitlines() if line.startswith("  ")] == [
+        "(remembered",
+        "(remembered",
+        "(known",
+    ]
+
+
+def test_two_agents_share_a_workspace_and_keep_to_themselves(tmp_path: Path) -> None:
+    (tmp_path / "memory").mkdir()
+    current, outdated, own = run_program("two_agents.py", str(tmp_path)).splitlines()
+    assert current == "- The bridge was built in 1847, says the town's archive.  [current]"
+    assert outdated.startswith("- The bridge was built in 1874.  [superseded by memory/team/")
+    assert own == "Of what is the researcher's own, the writer sees 0 notes."
+
+
+def test_a_session_that_ends_is_flushed(tmp_path: Path) -> None:
+    (tmp_path / "memory").mkdir()
+    conversation = tmp_path / "conversation.json"
+    conversation.write_text(json.dumps([{"role": "user", "content": "We chose Valkey."}]), "utf-8")
+    with CompletionServer() as server:
+        server.then("- The team chose Valkey.", "NOTHING_TO_REMEMBER")
+        (tmp_path / "kipu.toml").write_text(
+            '[flush]\nflusher = { use = "litellm", model = "openai/any", api_key = "sk-1", '
+            f'api_base = "{server.url}" }}\n',
+            "utf-8",
+        )
+        printed = run_program("end_of_session.py", str(tmp_path), str(conversation))
+        assert printed.startswith("- The team chose Valkey.\n-> memory/")
+        assert run_program("end_of_session.py", str(tmp_path), str(conversation)) == "Nothing to remember.\n"
+
+
+def test_a_custom_strategy_finds_what_was_written_last(workspace: Path) -> None:
+    printed = run_program("custom_strategy.py", str(workspace), "anything")
+    assert printed == "memory/2026-11-28.md:1-3  1.00\n"
+
+
+def test_every_example_is_run_and_listed() -> None:
+    listed = (EXAMPLES / "README.md").read_text("utf-8")
+    tested = Path(__file__).read_text("utf-8")
+    for path in EXAMPLES.iterdir():
+        if path.suffix == ".py" or (path / "pyproject.toml").exists():
+            assert f"[{path.name}]({path.name})" in listed
+        if path.suffix == ".py":
+            assert f'"{path.name}"' in tested

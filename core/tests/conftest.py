@@ -11,7 +11,7 @@ import pytest
 sys.path.insert(0, str(Path(__file__).parent))
 
 from distributions import Site
-from doubles import Paragraphs, Words
+from doubles import Hashing, Nearest, Paragraphs, Words
 
 from kipu import FilesConfig, IndexConfig, Memory, MemoryConfig, SearchConfig
 
@@ -60,6 +60,21 @@ async def memory(config: Callable[..., MemoryConfig]) -> Any:
     """A memory on the workspace."""
     async with Memory(config()) as memory:
         yield memory
+
+
+@pytest.fixture
+def embedder() -> Hashing:
+    return Hashing()
+
+
+@pytest.fixture
+def meaning(config: Callable[..., MemoryConfig], embedder: Hashing) -> Callable[..., Memory]:
+    """A memory that searches by vectors."""
+
+    def meaning(embedder: Any = embedder, **search: Any) -> Memory:
+        return Memory(config(index={"embedder": embedder}, **({"strategy": Nearest()} | search)))
+
+    return meaning
 
 
 @pytest.fixture

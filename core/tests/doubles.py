@@ -13,9 +13,12 @@ import numpy as np
 from kipu import Chunk, Hit
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
     import aiosqlite
 
-    from kipu import Document, Query
+    from kipu import Document, Memory, Query
     from kipu.types import Index, Role, StoredChunk, Vectors, VectorSpace
 
 
@@ -173,3 +176,37 @@ class Both:
                 if other is None or hit.score > other.score:
                     found[hit.chunk.id] = hit
         return sorted(found.values(), key=lambda hit: -hit.score)[: query.limit]
+
+
+@attrs.define
+class Other(Hashing):
+    dimension: int = 32
+    salt: str = "other"
+
+
+def fill(write: Callable[[str, str], Path], files: int) -> None:
+    for number in range(files):
+        write(f"memory/{number:03}.md", f"note{number} about topic{number % 7}\n")
+
+
+def always(error: Exception) -> Callable[[int, list[str]], None]:
+    def misbehave(number: int, texts: list[str]) -> None:
+        raise error
+
+    return misbehave
+
+
+def answering(make: Callable[[np.ndarray[Any, Any]], Any]) -> Callable[[int, list[str]], Any]:
+    """An embedder whose right answer is changed."""
+    right = Hashing()
+    return lambda number, texts: make(np.array([right.vector(text) for text in texts], np.float32))
+
+
+def named(memory: Memory, **embedders: Any) -> Memory:
+    """Make embedders available by name, as a plugin would."""
+    from kipu.plugins import PluginInfo
+
+    register = memory.plugins._register("embedder", PluginInfo("test", "kipu-test", "1"))
+    for name, factory in embedders.items():
+        register(name, factory)
+    return memory

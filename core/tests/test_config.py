@@ -13,7 +13,8 @@ from attrs import validators
 from doubles import Paragraphs, Words
 
 from kipu import FilesConfig, IndexConfig, Memory, MemoryConfig, SearchConfig, hookimpl
-from kipu.config import build_component, load_config
+from kipu.building import build_component
+from kipu.config import load_config
 from kipu.errors import ConfigurationError, PluginFailedError, PluginNotFoundError
 from kipu.plugins import PluginInfo, Plugins
 
@@ -173,7 +174,8 @@ COMPONENTS = 'must be a list of names such as "example", or of tables such as { 
         ("workspace = 'x'", 'no option "workspace". The workspace is the folder of this file.'),
         (
             "[serch]\nmax_results = 3",
-            'no option "serch". Did you mean "search"? It has: files, index, search, plugins, timezone.',
+            'no option "serch". Did you mean "search"? It has: files, index, search, writing, flush, sync, plugins, '
+            "timezone.",
         ),
         (
             "[search]\nmax_result = 3",

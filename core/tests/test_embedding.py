@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import attrs
 import numpy as np
 import pytest
-from doubles import Both, Hashing, Nearest, Words
+from doubles import Both, Hashing, Nearest, Other, Words, always, answering, fill, named
 
 from kipu import Hit, Memory
 from kipu.errors import (
@@ -37,39 +37,6 @@ pytestmark = pytest.mark.usefixtures("no_waiting")
 def no_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
     """Try again at once."""
     monkeypatch.setattr("kipu.embedding.BACKOFF_SECONDS", (0.0, 0.0, 0.0))
-
-
-@pytest.fixture
-def embedder() -> Hashing:
-    return Hashing()
-
-
-@pytest.fixture
-def meaning(config: Config, embedder: Hashing) -> Callable[..., Memory]:
-    """A memory that searches by vectors."""
-
-    def meaning(embedder: Any = embedder, **search: Any) -> Memory:
-        return Memory(config(index={"embedder": embedder}, **({"strategy": Nearest()} | search)))
-
-    return meaning
-
-
-def fill(write: Write, files: int) -> None:
-    for number in range(files):
-        write(f"memory/{number:03}.md", f"note{number} about topic{number % 7}\n")
-
-
-def always(error: Exception) -> Callable[[int, list[str]], None]:
-    def misbehave(number: int, texts: list[str]) -> None:
-        raise error
-
-    return misbehave
-
-
-def answering(make: Callable[[np.ndarray[Any, Any]], Any]) -> Callable[[int, list[str]], Any]:
-    """An embedder whose right answer is changed."""
-    right = Hashing()
-    return lambda number, texts: make(np.array([right.vector(text) for text in texts], np.float32))
 
 
 # --- keeping vectors -----------------------------------------------------------------------------------------------
@@ -396,22 +363,6 @@ async def test_only_a_text_that_is_too_long_is_split(meaning: Any, write: Write,
 
 
 # --- another embedder ----------------------------------------------------------------------------------------------
-
-
-def named(memory: Memory, **embedders: Any) -> Memory:
-    """Make embedders available by name, as a plugin would."""
-    from kipu.plugins import PluginInfo
-
-    register = memory.plugins._register("embedder", PluginInfo("test", "kipu-test", "1"))
-    for name, factory in embedders.items():
-        register(name, factory)
-    return memory
-
-
-@attrs.define
-class Other(Hashing):
-    dimension: int = 32
-    salt: str = "other"
 
 
 async def test_the_earlier_vectors_answer_until_there_are_new_ones(

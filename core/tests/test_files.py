@@ -325,7 +325,7 @@ async def test_a_name_that_is_no_text_is_skipped_with_its_reason(memory: Memory,
     [
         (b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR", "is not text: it has NUL bytes and no byte order mark"),
         (b"\xff\xfea", "starts as UTF-16 but is not: truncated data"),
-        (b"\xef\xbb\xbf\xff", "starts as UTF-8-SIG but is not: invalid start byte"),
+        (b"\xef\xbb\xbf\xff", "starts as UTF-8 but is not: invalid start byte"),
     ],
     ids=["binary", "UTF-16 cut short", "mark of UTF-8"],
 )

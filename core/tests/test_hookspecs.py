@@ -14,6 +14,7 @@ from doubles import Hashing, Paragraphs, Words
 
 from kipu import IndexReport, Memory, Query, SearchResults, hookspecs
 from kipu.plugins import KINDS, PluginInfo, Plugins
+from kipu.types import Distillation, Prepared
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -32,8 +33,31 @@ class OnePerFile:
         return list({hit.chunk.path: hit for hit in reversed(hits)}.values())[::-1]
 
 
+@attrs.frozen
+class LastWord:
+    """Keep what was said last."""
+
+    async def distill(self, messages: Any, *, instructions: str, model: str | None = None) -> Distillation:
+        return Distillation(messages[-1].text)
+
+
+@attrs.frozen
+class Hushed:
+    """Write everything in small letters."""
+
+    def prepare(self, text: str, path: str) -> Prepared:
+        return Prepared(text.lower())
+
+
 # What the examples leave to their reader to write.
-READERS = {"HashingEmbedder": Hashing, "Paragraphs": Paragraphs, "Newest": Words, "OnePerFile": OnePerFile}
+READERS = {
+    "HashingEmbedder": Hashing,
+    "Paragraphs": Paragraphs,
+    "Newest": Words,
+    "OnePerFile": OnePerFile,
+    "LocalModel": LastWord,
+    "Redact": Hushed,
+}
 
 
 def example(hook: Callable[..., None]) -> str:
@@ -62,8 +86,10 @@ def plugins(site: Site) -> Plugins:
 def test_the_hooks_are_these() -> None:
     assert sorted(HOOKS) == [
         "kipu_indexed",
+        "kipu_prepare_write",
         "kipu_register_chunkers",
         "kipu_register_embedders",
+        "kipu_register_flushers",
         "kipu_register_postprocessors",
         "kipu_register_strategies",
         "kipu_searched",
@@ -85,6 +111,8 @@ def test_a_hook_is_documented_with_its_parameters_its_version_and_an_example(nam
         ("kipu_register_chunkers", "chunker", "paragraphs", Paragraphs),
         ("kipu_register_strategies", "strategy", "newest", Words),
         ("kipu_register_postprocessors", "postprocessor", "one-per-file", OnePerFile),
+        ("kipu_register_flushers", "flusher", "local", LastWord),
+        ("kipu_prepare_write", "preparer", "redact", Hushed),
     ],
 )
 def test_the_example_of_a_registering_hook_registers(

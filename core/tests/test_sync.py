@@ -27,7 +27,8 @@ if TYPE_CHECKING:
 
 
 def public(cls: type) -> dict[str, Any]:
-    return {name: member for name, member in vars(cls).items() if not name.startswith("_")}
+    members = {name: member for base in reversed(cls.__mro__[:-1]) for name, member in vars(base).items()}
+    return {name: member for name, member in members.items() if not name.startswith("_")}
 
 
 def test_it_has_the_methods_of_the_other_and_no_more() -> None:

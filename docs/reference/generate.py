@@ -27,7 +27,14 @@ if TYPE_CHECKING:
 
 WIDTH = 100  # of help texts, in columns
 
-KIND_TITLES = {"embedder": "Embedder", "chunker": "Chunker", "strategy": "Strategy", "postprocessor": "Post-processor"}
+KIND_TITLES = {
+    "embedder": "Embedder",
+    "chunker": "Chunker",
+    "strategy": "Strategy",
+    "postprocessor": "Post-processor",
+    "flusher": "Flusher",
+    "preparer": "Preparer",
+}
 
 
 # --- The pages -----------------------------------------------------------------------------------------------------
@@ -128,7 +135,11 @@ def _class(name: str, cls: type) -> str:
         parts.append(_fields(cls))
     elif "__init__" in vars(cls) and not getattr(cls, "_is_protocol", False):
         parts.append(_signature(vars(cls)["__init__"]))
-    for member_name, member in vars(cls).items():
+    # What it inherits from a class that is not public itself is its own, to a reader.
+    above = getattr(cls, "__mro__", (cls,))  # a union of types has none
+    bases = [base for base in reversed(above) if base is cls or base.__name__ == "SearchableMemory"]
+    members = {name: member for base in bases for name, member in vars(base).items()}
+    for member_name, member in members.items():
         if member_name.startswith("_") or not (isinstance(member, property) or inspect.isfunction(member)):
             continue
         parts.append(f"### {name.rpartition('.')[2]}.{member_name}")

@@ -20,10 +20,13 @@ if TYPE_CHECKING:
 
     from .types import Embedder, Role, Vectors
 
-__all__ = ["BACKOFF_SECONDS", "Asking", "embedding_text", "unknown_share"]
+__all__ = ["BACKOFF_SECONDS", "LONGEST_QUERY", "Asking", "embedding_text", "unknown_share"]
 
 BACKOFF_SECONDS = (0.5, 1.0, 2.0)
 """How long to wait before each further attempt, at least; after the last one, embedding stops for this run."""
+
+LONGEST_QUERY = 8_000
+"""How many characters of a query are embedded at most: about as much as the largest models take."""
 
 _LONGEST_WAIT_SECONDS = 30.0
 # A model that finds even this too long, in characters, would find everything too long. One syllable of Korean can be
@@ -65,6 +68,24 @@ class Asking:
             raise EmbedderError(f'The embedder "{self.name}" gives no vector that can be used: {checked[0]}.')
         return checked
 
+    async def query(self, text: str) -> tuple[Vectors | str, str]:
+        """The vector of a query, or what is wrong with it; and as much of the query, from its beginning, as it is of.
+
+        While it is too long it is halved. The end is not asked for: that would cost a call for each of its parts.
+
+        :raises EmbedderError: the embedder cannot go on.
+        """
+        said = text[:LONGEST_QUERY]
+        while True:
+            try:
+                rows = await self._patiently([said], "query")
+            except TextTooLongError as error:
+                if len(said) < _SHORTEST_TEXT:
+                    raise self._too_long(said, error) from error
+                said = said[: _middle(said)]
+            else:
+                return self._checked(rows[0]), said
+
     async def _patiently(self, texts: Sequence[str], role: Role) -> Vectors:
         for delay in (*self.backoff, None):
             try:
@@ -91,11 +112,13 @@ class Asking:
         if rows.ndim != 2 or len(rows) != len(texts):
             what = f"{len(rows)} vectors" if rows.ndim == 2 else f"an array of the shape {rows.shape}"
             raise EmbedderError(f'The embedder "{self.name}" returned {what} for {len(texts)} texts: none was stored.')
-        if rows.shape[1] != (self.dimension or rows.shape[1]) or not rows.shape[1]:
+        if not rows.shape[1]:
+            raise EmbedderError(f'The embedder "{self.name}" returned vectors of dimension 0: none was stored.')
+        if rows.shape[1] != (self.dimension or rows.shape[1]):
             raise EmbedderError(
                 f'The embedder "{self.name}" returned vectors of dimension {rows.shape[1]}, and those that the index '
-                f"has of it are of dimension {self.dimension}: none was stored. If its model is another now, its "
-                "identity must be another too."
+                f"has of it are of dimension {self.dimension}: they cannot be compared. If the model behind its name "
+                "is another now, have everything embedded anew (kipu reindex --force)."
             )
         return rows
 
@@ -136,16 +159,24 @@ class Asking:
     async def _mean_of_halves(self, text: str, role: Role, error: TextTooLongError) -> Vectors | str:
         """The mean of the vectors of both halves of a text, each as long as its half."""
         if len(text) < _SHORTEST_TEXT:
-            raise EmbedderError(f'The embedder "{self.name}" finds {len(text)} characters too long: {error}') from error
-        middle = len(text) // 2
-        space = text.rfind(" ", middle // 2, middle)
-        cut = space if space > 0 else middle
+            raise self._too_long(text, error) from error
+        cut = _middle(text)
         halves = [text[:cut], text[cut:]]
         vectors = [*await self.vectors(halves[:1], role), *await self.vectors(halves[1:], role)]
         first, second = vectors
         if isinstance(first, str) or isinstance(second, str):
             return first if isinstance(first, str) else second
         return self._checked(first * len(halves[0]) + second * len(halves[1]))
+
+    def _too_long(self, text: str, error: TextTooLongError) -> EmbedderError:
+        return EmbedderError(f'The embedder "{self.name}" finds {len(text)} characters too long: {error}')
+
+
+def _middle(text: str) -> int:
+    """Where to halve a text: at a space, if there is one before the middle."""
+    middle = len(text) // 2
+    space = text.rfind(" ", middle // 2, middle)
+    return space if space > 0 else middle
 
 
 def _started(embedder: Any, texts: Sequence[str], role: Role) -> Awaitable[Any]:

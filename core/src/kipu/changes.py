@@ -6,6 +6,7 @@ Everything here runs inside of a transaction of the caller's; so no index is eve
 from __future__ import annotations
 
 import hashlib
+import json
 from typing import TYPE_CHECKING, Any
 
 import attrs
@@ -147,8 +148,9 @@ class _Plan:
                 self._renamed.append(id)
             else:
                 id, self._next_id = self._next_id, self._next_id + 1
-                self._new.append((id, file_id, position, name, hash, *said))
-            self._stored.append(StoredChunk(id, name, file.path, source, date, *said))
+                metadata = json.dumps(dict(chunk.metadata), ensure_ascii=False) if chunk.metadata else ""
+                self._new.append((id, file_id, position, name, hash, *said, metadata, chunk.metadata.get("id")))
+            self._stored.append(StoredChunk(id, name, file.path, source, date, *said, chunk.metadata))
         self.gone += [row.id for left in old.values() for row in left]
 
     async def write(self, connection: aiosqlite.Connection, tables: Sequence[Tables]) -> None:
@@ -162,7 +164,7 @@ class _Plan:
         )
         await connection.executemany(
             "INSERT INTO chunks (id, file_id, position, chunk, hash, start_line, end_line, heading, heading_level, "
-            "text, context) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            "text, context, metadata, entry) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
             self._new,
         )
         had = await take_in(connection, [row[0] for row in self._new])

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
-from .config import STANDARD_POSTPROCESSORS, build_component, with_options
+from .building import build_component, with_options
+from .config import STANDARD_FLUSHER, STANDARD_POSTPROCESSORS, STANDARD_PREPARERS
 from .errors import ConfigurationError, EmbedderError, KipuError, QueryError
 from .plugins import check_component, options_of
 from .tables import indexed_strategies, needs_vectors
@@ -18,7 +19,7 @@ from .tables import indexed_strategies, needs_vectors
 if TYPE_CHECKING:
     from .config import MemoryConfig
     from .plugins import Plugins
-    from .types import Chunker, Embedder, PostProcessor, Strategy
+    from .types import Chunker, Embedder, Flusher, PostProcessor, Preparer, Strategy
 
 __all__ = ["ChosenEmbedder", "Components", "Pipeline", "name_of"]
 
@@ -33,7 +34,8 @@ _ORDER_OF_STAGES = ("threshold", "decay", "mmr")
 class ChosenEmbedder:
     """An embedder, what messages call it, and the recipe to make it again in another process: JSON without secrets.
 
-    ``destination`` is where it sends texts, None where they stay on this machine.
+    ``destination`` is where it sends texts, None where they stay on this machine; ``secrets`` are the options that the
+    recipe leaves out.
     """
 
     name: str
@@ -41,6 +43,7 @@ class ChosenEmbedder:
     identity: str
     recipe: str
     destination: str | None
+    secrets: Mapping[str, Any] = attrs.field(repr=False)
 
 
 @attrs.frozen
@@ -77,6 +80,8 @@ class Components:
         self._used: dict[str, Any] = {}
         self._chunker: Chunker | None = None
         self._stages: list[tuple[str, PostProcessor]] | None = None
+        self._preparers: list[tuple[str, Preparer]] | None = None
+        self._flusher: tuple[Any, Flusher] | None = None
         self._embedder: ChosenEmbedder | None = None
         self._earlier: dict[str, ChosenEmbedder | None] = {}
 
@@ -214,6 +219,35 @@ class Components:
             ]
         return self._stages
 
+    def preparers(self) -> Sequence[tuple[str, Preparer]]:
+        """What sees each text before it is written, by name, in order: the configured ones, or the standard one."""
+        if self._preparers is None:
+            choices = self._config.writing.preparers
+            if choices is None:
+                choices = [name for name in STANDARD_PREPARERS if name in self._plugins.names("preparer")]
+            self._preparers = [
+                (name_of(choice), build_component(self._plugins, "preparer", choice, f"writing.preparers[{position}]"))
+                for position, choice in enumerate(choices)
+            ]
+        return self._preparers
+
+    def flusher(self, model: str | None) -> Flusher:
+        """The configured flusher, or the standard one where the name of a model is all that it needs.
+
+        :raises ConfigurationError: none is configured.
+        """
+        choice = self._config.flush.flusher
+        if choice is None and model is not None and STANDARD_FLUSHER in self._plugins.names("flusher"):
+            choice = {"use": STANDARD_FLUSHER, "model": model}
+        if choice is None:
+            raise ConfigurationError(
+                'Which model is to be asked? Say it in kipu.toml: [flush] flusher = { use = "litellm", model = '
+                '"openai/gpt-4o-mini" }. The flusher comes with: pip install kipu-flusher-litellm'
+            )
+        if self._flusher is None or self._flusher[0] != choice:
+            self._flusher = (choice, build_component(self._plugins, "flusher", choice, "flush.flusher"))
+        return self._flusher[1]
+
     # --- the embedder ----------------------------------------------------------------------------------------------
 
     async def embedder(self, choice: Any = None) -> ChosenEmbedder | None:
@@ -232,22 +266,28 @@ class Components:
         """The embedder that made the vectors of an earlier time.
 
         None where it cannot be made any more, or would send the query to where the chosen one sends nothing: who has
-        left a provider has left it.
+        left a provider has left it. Its key, and all that is secret, is that of the chosen one, and no other.
         """
         if identity not in self._earlier:
-            self._earlier[identity] = await self._made_by(recipe, identity)
-        made = self._earlier[identity]
-        return made if made is not None and made.destination in (None, chosen.destination) else None
+            self._earlier[identity] = await self._made_by(recipe, identity, chosen)
+        return self._earlier[identity]
 
-    async def _made_by(self, recipe: str, identity: str) -> ChosenEmbedder | None:
+    async def _made_by(self, recipe: str, identity: str, chosen: ChosenEmbedder) -> ChosenEmbedder | None:
         try:
             choice = json.loads(recipe)
             if not isinstance(choice, dict) or not isinstance(choice.get("use"), str):
                 return None  # it was given as an object
-            made = await self._made(choice, "embedder")
+            factory = self._plugins.find("embedder", choice["use"]).factory
+            hidden, same = _secret_options(factory), type(chosen.embedder) is factory
+            choice = {name: value for name, value in choice.items() if name not in hidden}
+            made = await self._made(choice | (dict(chosen.secrets) if same else {}), "embedder")
         except (KipuError, ValueError):
             return None  # its plugin or its model is gone: what it embedded cannot be compared with anything new
-        return made if made.identity == identity else None
+        if made.identity != identity:
+            return None
+        # A key that it would find by itself was never meant for it.
+        stays = made.destination is None
+        return made if stays or (made.destination == chosen.destination and (same or not hidden)) else None
 
     async def _made(self, choice: Any, where: str) -> ChosenEmbedder:
         embedder = build_component(self._plugins, "embedder", choice, where)
@@ -258,7 +298,8 @@ class Components:
             raise EmbedderError(f"{where}: {said}") from error
         _check_embedder(where, embedder, identity)
         destination = getattr(embedder, "destination", f"that of {identity}, which does not say")
-        return ChosenEmbedder(name_of(choice), embedder, identity, _recipe(choice, embedder), destination)
+        secrets = _secrets(choice, embedder)
+        return ChosenEmbedder(name_of(choice), embedder, identity, _recipe(choice, secrets), destination, secrets)
 
     async def close_embedders(self) -> None:
         """Close the embedders; they are made again when they are needed again."""
@@ -330,15 +371,28 @@ def _check_embedder(where: str, embedder: Any, identity: Any) -> None:
         raise EmbedderError(f"{where}: languages is None or a list of codes, not {languages!r}.")
 
 
-def _recipe(choice: Any, embedder: Any) -> str:
+def _secret_options(kind: type) -> set[str]:
+    """The names of the options that are written nowhere."""
+    return {field.name for field in options_of(kind) if field.metadata.get("secret")} if attrs.has(kind) else set()
+
+
+def _secrets(choice: Any, embedder: Any) -> dict[str, Any]:
+    """The secret options of an embedder, as they were chosen."""
+    names = _secret_options(type(embedder))
+    if isinstance(choice, (str, dict)):
+        return {
+            name: value for name, value in dict(choice if isinstance(choice, dict) else {}).items() if name in names
+        }
+    return {name: getattr(embedder, name) for name in names}
+
+
+def _recipe(choice: Any, secrets: Mapping[str, Any]) -> str:
     """How to make an embedder again, without what must be written nowhere; ``null`` for one that was given as it is."""
     if isinstance(choice, str):
         return json.dumps({"use": choice})
     if not isinstance(choice, dict):
         return "null"
-    secrets = {field.name for field in options_of(type(embedder)) if field.metadata.get("secret")}
-    # A table such as { env = "NAME" } says where a secret is, and not what.
-    return json.dumps({name: value for name, value in choice.items() if name not in secrets or isinstance(value, dict)})
+    return json.dumps({name: value for name, value in choice.items() if name not in secrets})
 
 
 def name_of(choice: Any) -> str:

@@ -30,6 +30,7 @@ __all__ = [
     "IndexReport",
     "Query",
     "QueryEmbedding",
+    "Recall",
     "SearchResult",
     "SearchResults",
     "SkippedFile",
@@ -62,6 +63,8 @@ class Chunk:
     ``text`` is shown. ``context`` is indexed together with it and never shown: a little of what stands before and
     after. ``heading`` is the path of headings above the text, joined by ``" > "``, and ``heading_level`` the level of
     the innermost one (0 where there is none). ``start_line`` and ``end_line`` count from 1 and are both included.
+    ``metadata`` is what the text says of itself in a line that `kipu.types.read_metadata` understands: a chunk with
+    some is a whole entry, or a part of one, and of no other.
     """
 
     text: str
@@ -70,11 +73,13 @@ class Chunk:
     heading: str = ""
     heading_level: int = 0
     context: str = ""
+    metadata: Mapping[str, str] = attrs.field(factory=dict, hash=False)
 
     @property
     def hash(self) -> str:
         """SHA-256 of everything that is indexed; lines are not part of it, so a chunk may move without changing."""
-        parts = (self.text, self.heading, str(self.heading_level), self.context)
+        parts = [self.text, self.heading, str(self.heading_level), self.context]
+        parts += [f"{key}: {value}" for key, value in self.metadata.items()]
         return hashlib.sha256("\0".join(parts).encode("utf-8", "surrogatepass")).hexdigest()
 
 
@@ -97,6 +102,7 @@ class StoredChunk:
     heading_level: int
     text: str
     context: str
+    metadata: Mapping[str, str] = attrs.field(factory=dict, hash=False)
 
 
 # --- From a query to its results -----------------------------------------------------------------------------------
@@ -136,8 +142,9 @@ class Query:
 
     A strategy returns at most ``limit`` hits, more than the ``max_results`` that the caller will get, so that
     post-processors have something to choose from. ``source``, ``since`` and ``until`` are filters, which
-    `Index.where` turns into SQL; both dates are included, and a date range leaves evergreen files out. ``today`` is the
-    day of the search in the time zone of the workspace. ``embedding`` is there where a strategy needs vectors, or uses
+    `Index.where` turns into SQL; both dates are included, and a date range leaves evergreen files out. ``as_of`` is the
+    day whose beliefs are asked for: what was written later is left out. ``today`` is the day of the search in the time
+    zone of the workspace. ``embedding`` is there where a strategy needs vectors, or uses
     one that does, and the query could be embedded.
     """
 
@@ -147,6 +154,7 @@ class Query:
     source: str | None = None
     since: date | None = None
     until: date | None = None
+    as_of: date | None = None
     today: date | None = None
     embedding: QueryEmbedding | None = None
 
@@ -156,12 +164,14 @@ class Hit:
     """A chunk on its way to becoming a result: with its score in [0, 1], and the scores of the arms behind it.
 
     ``vector`` is the chunk's, float32 and of length 1: there for a post-processor that needs vectors, where the chunk
-    has one. It is compared neither by ``==`` nor shown.
+    has one. It is compared neither by ``==`` nor shown. ``outdated`` says why what the chunk says is not believed any
+    more, and is empty for all else.
     """
 
     chunk: StoredChunk
     score: float
     scores: Mapping[str, float] = attrs.field(factory=dict)
+    outdated: str = ""
     vector: Vectors | None = attrs.field(default=None, eq=False, repr=False)
 
 
@@ -197,7 +207,9 @@ class SearchResult:
     """One answer: which lines of which file, how well they fit, and what they say.
 
     ``snippet`` is the part of ``text`` where the query matched; ``scores`` are the scores by arm; ``chunk`` names the
-    chunk and stays the same while its text and its file stay. ``explanation`` is there where it was asked for.
+    chunk and stays the same while its text and its file stay. ``metadata`` is what the entry says of itself, and
+    ``outdated`` a sentence about what is not believed any more: until when it was, and what took its place; it is empty
+    for all else. ``explanation`` is there where it was asked for.
     """
 
     path: str
@@ -211,6 +223,8 @@ class SearchResult:
     heading: str
     heading_level: int
     chunk: str
+    metadata: Mapping[str, str] = attrs.field(factory=dict, hash=False)
+    outdated: str = ""
     explanation: Explanation | None = None
 
 
@@ -242,6 +256,25 @@ class SearchResults(list[SearchResult]):
         self.stale = bool(self.pending) if stale is None else stale
         self.pending_vectors = pending_vectors
         self.absence = absence
+
+
+@attrs.frozen
+class Recall:
+    """What a memory knows about a question, for the prompt of a model; false where it knows nothing.
+
+    ``text`` quotes memories as data, each with where it stands and from when it is. ``results`` are the results that
+    are in it, best first; ``tokens`` is about how many tokens the text has.
+    """
+
+    text: str
+    results: SearchResults
+    tokens: int
+
+    def __bool__(self) -> bool:
+        return bool(self.text)
+
+    def __str__(self) -> str:
+        return self.text
 
 
 # --- What the caller learns of the index ---------------------------------------------------------------------------

@@ -128,6 +128,19 @@ class Database:
                     finally:
                         await self._give_back(opened)
 
+    async def squeeze(self) -> None:
+        """Write the index anew, without the pages that nothing needs any more and what was left on them.
+
+        :raises IndexBusyError: another process is using it.
+        """
+        async with self._writing:
+            with self._explained():
+                await self._open_writer(BUSY_SECONDS)  # it sees to it that there is an index
+                # What other processes read at the moment stays in the log until the next writer needs its place.
+                script = "VACUUM; PRAGMA wal_checkpoint(TRUNCATE)"
+                connection = await self._connect(f"file:{uri_path(self.path)}?mode=rw", script)
+                await uninterrupted(connection.close())
+
     async def close(self) -> None:
         """Close all connections: at once, or those that are in use when they are done."""
         self._times_closed += 1

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import sqlite3
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, TypeVar
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable
@@ -22,6 +22,8 @@ __all__ = [
     "uninterrupted",
     "uri_path",
 ]
+
+Answer = TypeVar("Answer")
 
 
 def choose_driver() -> ModuleType:
@@ -81,8 +83,8 @@ _TROUBLE_WITH_THE_FILE = (
 )
 
 
-async def uninterrupted(work: Awaitable[Any]) -> None:
-    """Wait for what SQLite is doing even when the task is cancelled meanwhile; then be cancelled."""
+async def uninterrupted(work: Awaitable[Answer]) -> Answer:
+    """Wait for what is being done to the end, also when the task is cancelled meanwhile; then be cancelled."""
     task = asyncio.ensure_future(work)
     cancelled = None
     while not task.done():
@@ -92,7 +94,7 @@ async def uninterrupted(work: Awaitable[Any]) -> None:
             cancelled = error
     if cancelled is not None:
         raise cancelled
-    await task
+    return await task
 
 
 def uri_path(path: Path) -> str:

@@ -8,16 +8,15 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import sys
 import time
 from typing import TYPE_CHECKING, Any
 
-import attrs
-
-from .asking import BACKOFF_SECONDS, Asking, embedding_text, unknown_share
+from .asking import BACKOFF_SECONDS, Asking, unknown_share
 from .database import BUSY_SECONDS
 from .errors import EmbedderError, IndexUnavailableError, PluginError
-from .tables import backfill, needs_vectors, outdated, retire, tables_of
+from .runs import PROBE, EmbeddingReport, Run
+from .tables import needs_vectors, retire, tables_of
+from .turns import Turns
 from .types import QueryEmbedding
 from .vectors import (
     AWAITED,
@@ -26,19 +25,17 @@ from .vectors import (
     evict,
     expect_all,
     known_spaces,
-    make_space,
-    pending_texts,
-    refuse,
-    store,
+    space_of,
+    start_anew,
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from .components import ChosenEmbedder, Components
     from .database import Database
-    from .types import Vectors, VectorSpace
-    from .vectors import KnownSpace, PendingText, State
+    from .types import VectorSpace
+    from .vectors import KnownSpace
 
 __all__ = ["BACKGROUND", "EmbeddingReport", "Embeddings"]
 
@@ -46,63 +43,11 @@ BACKGROUND = "kipu-embedding"
 """The name of the task that goes on embedding behind a search."""
 
 _PAUSE_SECONDS = 60.0
-_TEXTS_PER_CALL = 64
-_TEXTS_READ = 1024
-_NAMED_REFUSALS = 5
-_FAILED_IN_A_ROW = 3
+_LOCK_FILE = "embedding.lock"
 _NEXT_TIME = "Nothing is lost: the next indexing tries again."
 _BY_WORDS = "This search went by words."
 
 _logger = logging.getLogger("kipu")
-
-
-@attrs.define
-class EmbeddingReport:
-    """What a run did: how many texts it embedded, how many chunks are still pending, and sentences for people."""
-
-    embedded: int = 0
-    pending: int = 0
-    failed: bool = False
-    notes: list[str] = attrs.field(factory=list)
-
-
-@attrs.define
-class _Run:
-    """How a run goes about it, and how far it has come. ``places`` are texts that got no vector, by file and line.
-
-    ``failed`` are those that failed alone since something was embedded last.
-    """
-
-    total: int
-    again: bool
-    backoff: Sequence[float]
-    wait: float
-    on_progress: Callable[[int, int], None]
-    done: int = 0
-    failed: list[PendingText] = attrs.field(factory=list)
-    places: list[str] = attrs.field(factory=list)
-
-    @property
-    def left(self) -> int:
-        """How many texts may still be embedded."""
-        return self.total - self.done
-
-    def progress(self, texts: int) -> None:
-        """Count texts as done."""
-        self.done += texts
-        self.on_progress(min(self.done, self.total), self.total)
-
-    def note(self, name: str, texts: Sequence[PendingText]) -> None:
-        """Remember texts whose calls failed."""
-        self.places += [
-            f'{text.path}:{text.start_line} was not embedded by "{name}": its call failed.' for text in texts
-        ]
-
-    def refusals(self) -> list[str]:
-        """Sentences about the texts that got no vector: the first ones, and how many more there are."""
-        rest = len(self.places) - _NAMED_REFUSALS
-        more = [f"... and {rest} more; they are found by words, and tried again by: kipu index"] if rest > 0 else []
-        return self.places[:_NAMED_REFUSALS] + more
 
 
 class Embeddings:
@@ -122,8 +67,10 @@ class Embeddings:
         self._components = components
         self._strategies = strategies
         self._cache_bytes = cache_bytes
-        self._running = asyncio.Lock()
+        self._running: tuple[asyncio.AbstractEventLoop | None, asyncio.Lock] = (None, asyncio.Lock())
+        self._turns = Turns(database.path.with_name(_LOCK_FILE))
         self._pauses: dict[str, tuple[float, str]] = {}  # by identity: until when, and why
+        self._answered: dict[str, float] = {}  # by identity: when it did last
         self._background: asyncio.Task[None] | None = None
         self.times_closed = 0
 
@@ -139,7 +86,6 @@ class Embeddings:
         if task is None:
             return
         if task.get_loop() is not asyncio.get_running_loop():  # which ended before it did, and so will it never
-            self._running = asyncio.Lock()
             return
         task.cancel()
         await asyncio.wait([task])
@@ -158,7 +104,9 @@ class Embeddings:
             chosen = await self._components.embedder()
             if chosen is None or not ask:
                 return None
-            (vector,) = await Asking(chosen.name, chosen.embedder).vectors(["memory"], "query")
+            async with self._database.reader() as connection:
+                space = await space_of(connection, chosen.identity)
+            (vector,) = await Asking(chosen.name, chosen.embedder, space.dimension or None).vectors([PROBE], "query")
         except PluginError as error:
             return str(error)
         return f'"{chosen.name}" answers, but {vector}.' if isinstance(vector, str) else None
@@ -179,7 +127,7 @@ class Embeddings:
 
         :param chosen: the embedder, or None, with which there is nothing to do.
         :param limit: how many texts at most.
-        :param again: whether to try again the texts whose vectors were refused, and an embedder that failed just now.
+        :param again: whether to try again the texts that were refused, and an embedder that failed just now.
         :param backoff: how long to wait before each further attempt, in seconds.
         """
         report = EmbeddingReport()
@@ -190,19 +138,48 @@ class Embeddings:
             report.notes.append(f"{reason} {_NEXT_TIME}")
         else:
             backoff = BACKOFF_SECONDS if backoff is None else backoff
-            async with self._running:
+            async with self._lock:
+                works = self._answered_lately(chosen)
+                run = Run(
+                    self._database,
+                    self._turns,
+                    chosen,
+                    self._strategies(),
+                    report,
+                    again,
+                    backoff,
+                    wait,
+                    works,
+                    on_progress,
+                )
                 try:
-                    await self._embed(chosen, report, limit, again, backoff, wait, on_progress)
+                    await run.go(limit)
                 except EmbedderError as error:
                     report.failed = True
                     report.notes.append(f"{self._pause(chosen, error)} {_NEXT_TIME}")
+                else:
+                    if report.embedded:
+                        self._pauses.pop(chosen.identity, None)
+                        self._answered[chosen.identity] = time.monotonic()
         report.pending = await self._finish(chosen, wait, tidy=again or report.embedded > 0)
         return report
 
     @property
     def running(self) -> bool:
         """Whether something is being embedded at the moment."""
-        return self._running.locked()
+        return self._lock.locked()
+
+    @property
+    def _lock(self) -> asyncio.Lock:
+        """What one run at a time holds. One of an event loop that has ended would be held for ever."""
+        loop = asyncio.get_running_loop()
+        if self._running[0] is not loop:
+            self._running = (loop, asyncio.Lock())
+            self._turns.give_up()
+        return self._running[1]
+
+    def _answered_lately(self, chosen: ChosenEmbedder) -> bool:
+        return time.monotonic() - self._answered.get(chosen.identity, float("-inf")) < _PAUSE_SECONDS
 
     def paused(self, chosen: ChosenEmbedder) -> str:
         """Why an embedder is not asked for now: it failed a short while ago. Empty where it is."""
@@ -210,150 +187,43 @@ class Embeddings:
         return reason if time.monotonic() < until else ""
 
     def _pause(self, chosen: ChosenEmbedder, error: EmbedderError) -> str:
+        self._answered.pop(chosen.identity, None)
         self._pauses[chosen.identity] = (time.monotonic() + _PAUSE_SECONDS, str(error))
         return str(error)
-
-    async def _embed(
-        self,
-        chosen: ChosenEmbedder,
-        report: EmbeddingReport,
-        limit: int | None,
-        again: bool,
-        backoff: Sequence[float],
-        wait: float,
-        on_progress: Callable[[int, int], None],
-    ) -> None:
-        """Embed what was never tried, then what failed before, and with ``again`` what was refused too."""
-        async with self._database.reader() as connection:
-            total = await count_pending(connection, await self._space(connection, chosen.identity))
-        run = _Run(min(limit or sys.maxsize, total), again, backoff, wait, on_progress)
-        states: tuple[State, ...] = ("new", "suspect", "refused") if again else ("new", "suspect")
-        try:
-            for state in states:
-                before = sys.maxsize
-                while texts := await self._pending(chosen, state, before, run.left):
-                    before = texts[-1].chunk_id
-                    for call in _calls(texts, getattr(chosen.embedder, "batch_size", _TEXTS_PER_CALL)):
-                        await self._call(chosen, call, state, run, report)
-                    run.progress(len(texts))
-            if report.embedded:
-                await self._refuse_failed(chosen, run)
-        finally:
-            run.note(chosen.name, run.failed)
-            report.notes += run.refusals()
-
-    async def _pending(self, chosen: ChosenEmbedder, state: State, before: int, left: int) -> list[PendingText]:
-        if left < 1:
-            return []
-        async with self._database.reader() as connection:
-            space = await self._space(connection, chosen.identity)
-            return await pending_texts(connection, space, state, before=before, limit=min(_TEXTS_READ, left))
-
-    async def _call(
-        self, chosen: ChosenEmbedder, texts: Sequence[PendingText], state: State, run: _Run, report: EmbeddingReport
-    ) -> None:
-        """Ask once for the vectors of some texts, and store them.
-
-        If that fails, one of the texts may be at fault. They are remembered, and come after all others the next time;
-        if they fail again, they are asked for one by one, until it is plain that it is not they.
-        """
-        async with self._database.reader() as connection:
-            space = await self._space(connection, chosen.identity)
-        asking = Asking(chosen.name, chosen.embedder, space.dimension if space else None, run.backoff)
-        said = [embedding_text(text.heading, text.context, text.text) for text in texts]
-        try:
-            vectors = await asking.vectors(said, "document")
-        except EmbedderError:
-            if state == "new" or not run.again:
-                await self._suspect(chosen, texts, run.wait)
-                raise
-            if len(texts) > 1:
-                for text in texts:
-                    await self._call(chosen, [text], state, run, report)
-                return
-            run.failed.append(texts[0])
-            if len(run.failed) >= _FAILED_IN_A_ROW:
-                raise
-            return
-        await self._store(chosen, texts, vectors, run)
-        await self._refuse_failed(chosen, run)
-        report.embedded += sum(not isinstance(vector, str) for vector in vectors)
-        self._pauses.pop(chosen.identity, None)
-
-    async def _refuse_failed(self, chosen: ChosenEmbedder, run: _Run) -> None:
-        """Once others were embedded, the texts that failed alone are at fault: a search does not try them again."""
-        if run.failed:
-            async with self._database.transaction(run.wait) as connection:
-                space = await self._space(connection, chosen.identity)
-                await refuse(connection, space, {text.hash: "its call failed" for text in run.failed})
-            run.note(chosen.name, run.failed)
-            run.failed.clear()
-
-    async def _suspect(self, chosen: ChosenEmbedder, texts: Sequence[PendingText], wait: float) -> None:
-        async with self._database.transaction(wait) as connection:
-            space = await self._space(connection, chosen.identity)
-            await refuse(connection, space, dict.fromkeys((text.hash for text in texts), ""))
-
-    async def _store(
-        self,
-        chosen: ChosenEmbedder,
-        texts: Sequence[PendingText],
-        vectors: Sequence[Vectors | str],
-        run: _Run,
-    ) -> None:
-        good = {text.hash: vector for text, vector in zip(texts, vectors, strict=True) if not isinstance(vector, str)}
-        bad = {text.hash: vector for text, vector in zip(texts, vectors, strict=True) if isinstance(vector, str)}
-        run.places += [
-            f'{text.path}:{text.start_line} was not embedded by "{chosen.name}": {bad[text.hash]}.'
-            for text in texts
-            if text.hash in bad
-        ]
-        async with self._database.transaction(run.wait) as connection:
-            if not good:
-                await refuse(connection, await self._space(connection, chosen.identity), bad)
-                return
-            dimension = len(next(iter(good.values())))
-            space = await make_space(connection, chosen.identity, dimension, chosen.recipe)
-            tables = await tables_of(connection, self._strategies(), chosen.identity)
-            for each in await outdated(connection, tables):
-                await backfill(connection, each)
-            as_bytes = {hash: vector.astype("<f4").tobytes() for hash, vector in good.items()}
-            got = await store(connection, space, as_bytes)
-            for each in tables:
-                if each.space == space:
-                    await each.remove(connection, [id for id, _ in got])  # where they are embedded anew
-                await each.add_vectors(connection, space, got)
-            await refuse(connection, space, bad)
 
     async def _finish(self, chosen: ChosenEmbedder, wait: float, *, tidy: bool) -> int:
         """Count what is pending; once nothing waits, other spaces need no tables, and old vectors may go."""
         async with self._database.reader() as connection:
-            space = await self._space(connection, chosen.identity)
+            space = await space_of(connection, chosen.identity)
             pending = await count_pending(connection, space)
-            waiting = space is None or await count_pending(connection, space, AWAITED)
-        if tidy and space is not None and not waiting and chosen.identity == await self.identity():
+            waiting = await count_pending(connection, space, AWAITED)
+        if tidy and space.id > 0 and not waiting and chosen.identity == await self.identity():
             async with self._database.transaction(wait) as connection:
                 await retire(connection, await tables_of(connection, self._strategies(), chosen.identity), space)
                 await evict(connection, space, self._cache_bytes)
         return pending
 
-    @staticmethod
-    async def _space(connection: Any, identity: str) -> VectorSpace | None:
-        known = (await known_spaces(connection)).get(identity)
-        return known.space if known else None
-
     async def expect_all(self, chosen: ChosenEmbedder) -> None:
-        """Have everything embedded anew by the next run."""
+        """Have everything embedded anew by the next run, where the embedder's vectors may have another dimension now."""
+        try:
+            (vector,) = await Asking(chosen.name, chosen.embedder).vectors([PROBE], "document")
+        except EmbedderError:
+            vector = ""  # the run says what is wrong with it, and the vectors that there are go on answering
         async with self._database.transaction() as connection:
-            space = await self._space(connection, chosen.identity)
-            if space is not None:
+            space = await space_of(connection, chosen.identity)
+            if space.id < 0:
+                return
+            if isinstance(vector, str) or len(vector) == space.dimension:
                 await expect_all(connection, space)
+            else:
+                await start_anew(connection, space, len(vector))
 
     # --- in the background -----------------------------------------------------------------------------------------
 
     def go_on_in_background(self, chosen: ChosenEmbedder) -> None:
         """Embed what is still pending while other things are done, as long as this event loop runs."""
-        if self._background is None or self._background.done():
+        task = self._background
+        if task is None or task.done() or task.get_loop() is not asyncio.get_running_loop():
             self._background = asyncio.create_task(self._go_on(chosen), name=BACKGROUND)
 
     async def _go_on(self, chosen: ChosenEmbedder) -> None:
@@ -384,8 +254,9 @@ class Embeddings:
         async with self._database.reader() as connection:
             known = await known_spaces(connection)
             chunks = await count_pending(connection, None)
+            lacking = {each.space: await count_lacking(connection, each.space) for each in known.values()}
             # What was refused will not come: nobody waits for it.
-            lacking = {each.space: await count_lacking(connection, each.space, AWAITED) for each in known.values()}
+            awaited = await count_lacking(connection, await space_of(connection, chosen.identity), AWAITED)
             tables = await tables_of(connection, self._strategies(), None)
         if not chunks:
             return None, False
@@ -394,7 +265,7 @@ class Embeddings:
             {each.space for each in tables} if any(map(needs_vectors, self._strategies().values())) else set(lacking)
         )
         candidates = {id: each for id, each in known.items() if id == chosen.identity or each.space in ready}
-        asked = await self._best(chosen, candidates, lacking, chunks, notes)
+        asked = await self._best(chosen, candidates, lacking, awaited, chunks, notes)
         if asked is None:
             notes.append(f"{_BY_WORDS} {self.paused(chosen) or 'Nothing is embedded yet: kipu index'}")
             return None, True
@@ -403,15 +274,18 @@ class Embeddings:
             notes.append(f"{_BY_WORDS} {reason}")
             return None, True
         try:
-            (vector,) = await Asking(embedder.name, embedder.embedder, space.dimension).vectors([text], "query")
+            vector, said = await Asking(embedder.name, embedder.embedder, space.dimension).query(text)
         except EmbedderError as error:
             notes.append(f"{_BY_WORDS} {self._pause(embedder, error)}")
             return None, True
         if isinstance(vector, str):
             notes.append(f'{_BY_WORDS} "{embedder.name}" could not embed the query: {vector}.')
             return None, True
+        self._answered[embedder.identity] = time.monotonic()
+        if len(said) < len(text):
+            notes.append(f"The query is long: by meaning, its first {len(said):,} characters were searched for.")
         languages = getattr(embedder.embedder, "languages", None)
-        share = await unknown_share(embedder.name, embedder.embedder, text, notes)
+        share = await unknown_share(embedder.name, embedder.embedder, said, notes)
         return QueryEmbedding(space, vector, languages, share), bool(self.paused(chosen))
 
     async def _best(
@@ -419,28 +293,25 @@ class Embeddings:
         chosen: ChosenEmbedder,
         known: Mapping[str, KnownSpace],
         lacking: Mapping[VectorSpace, int],
+        awaited: int,
         chunks: int,
         notes: list[str],
     ) -> tuple[ChosenEmbedder, VectorSpace] | None:
-        """The embedder that is used and its space; or an earlier one as long as that has more of the chunks."""
+        """The embedder that is used and its space; or, as long as more is to come, an earlier one that has more.
+
+        :param lacking: how many chunks have no vector in a space; ``awaited`` are those that are still to get one.
+        """
         wanted = known.get(chosen.identity)
         own = lacking[wanted.space] if wanted else chunks
-        others = [each for each in known.values() if each is not wanted and lacking[each.space] < own]
-        for other in sorted(others, key=lambda each: lacking[each.space]):
-            earlier = await self._components.earlier_embedder(other.recipe, other.space.identity, chosen)
-            if earlier is not None:
-                answers = f'"{earlier.name}"' if earlier.name != chosen.name else "the one before, of the same name,"
-                notes.append(
-                    f'The embedder changed: "{chosen.name}" has still to embed {own:,} of {chunks:,} chunks, and '
-                    f"{answers} answers until it has. {self.paused(chosen) or 'To embed them now: kipu index'}"
-                )
-                return earlier, other.space
+        if wanted is None or awaited:
+            others = [each for each in known.values() if each is not wanted and lacking[each.space] < own]
+            for other in sorted(others, key=lambda each: lacking[each.space]):
+                earlier = await self._components.earlier_embedder(other.recipe, other.space.identity, chosen)
+                if earlier is not None:
+                    name = f'"{earlier.name}"' if earlier.name != chosen.name else "the one before, of the same name,"
+                    notes.append(
+                        f'The embedder changed: "{chosen.name}" has still to embed {own:,} of {chunks:,} chunks, and '
+                        f"{name} answers until it has. {self.paused(chosen) or 'To embed them now: kipu index'}"
+                    )
+                    return earlier, other.space
         return (chosen, wanted.space) if wanted and own < chunks else None
-
-
-def _calls(texts: Sequence[PendingText], size: int) -> Iterator[list[PendingText]]:
-    """Texts of about the same length together, each of them once."""
-    different = list({text.hash: text for text in texts}.values())
-    different.sort(key=lambda text: len(text.text) + len(text.context), reverse=True)
-    for start in range(0, len(different), size):
-        yield different[start : start + size]

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import attrs
 
 from .config import MOST_RESULTS
+from .files import ARCHIVE
 from .index import filters, known_files
 from .plugins import did_you_mean
 from .searching import search
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 
     from .components import Pipeline
     from .database import Database
+    from .scoping import Scope
     from .searching import Found
     from .types import Hit, Query
 
@@ -51,7 +53,9 @@ def _places(hits: Sequence[Hit]) -> dict[int, tuple[int, float]]:
     return {hit.chunk.id: (rank, round(hit.score, 6)) for rank, hit in enumerate(hits, 1)}
 
 
-async def why_absent(database: Database, query: Query, pipeline: Pipeline, found: Found, path: str) -> str:
+async def why_absent(
+    database: Database, query: Query, pipeline: Pipeline, found: Found, path: str, scope: Scope
+) -> str:
     """A sentence that says where a file is among the results, or why it is not there.
 
     :param path: relative to the workspace.
@@ -59,7 +63,7 @@ async def why_absent(database: Database, query: Query, pipeline: Pipeline, found
     ranks = [rank for rank, hit in enumerate(found.hits, 1) if hit.chunk.path == path]
     if ranks:
         return f"{path} is result {', '.join(map(str, ranks))}."
-    reason = await _not_searched(database, query, path)
+    reason = await _not_searched(database, query, path, scope)
     if reason is None:
         reason = _lost_on_the_way(query, found, path)
     if reason is None:
@@ -68,12 +72,13 @@ async def why_absent(database: Database, query: Query, pipeline: Pipeline, found
     return f"{path} is not among the results: {reason}."
 
 
-async def _not_searched(database: Database, query: Query, path: str) -> str | None:
+async def _not_searched(database: Database, query: Query, path: str, scope: Scope) -> str | None:
     """Why the file is not even looked at."""
     async with database.reader() as connection:
         known = await known_files(connection)
         if path not in known:
-            return f"the index has no file of that name.{did_you_mean(path, known)} To see what it has: kipu files"
+            near = did_you_mean(path, scope.seen(known))
+            return f"the index has no file of that name.{near} To see what it has: kipu files"
         problem = known[path].problem
         if problem is not None:
             return f"it was not indexed, because it {problem}"
@@ -82,7 +87,9 @@ async def _not_searched(database: Database, query: Query, path: str) -> str | No
             f"SELECT count(*) FROM files WHERE path = ? AND {condition}", [path, *parameters]
         )
         if not passes[0]:
-            names = [name for name in ("source", "since", "until") if getattr(query, name) is not None]
+            names = [name for name in ("source", "since", "until", "as_of") if getattr(query, name) is not None]
+            if not names:
+                return f"it was archived, and is searched where it is asked for: source={ARCHIVE}"
             return f"it does not pass the filter ({', '.join(f'{name}={getattr(query, name)}' for name in names)})"
         (chunks,) = await connection.execute_fetchall(
             "SELECT count(*) FROM chunks JOIN files ON files.id = chunks.file_id WHERE path = ?", [path]

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
 __all__ = [
+    "ARCHIVE",
     "HIDDEN_FOLDER",
     "MEMORY_FOLDER",
     "FoundFile",
@@ -35,6 +36,7 @@ __all__ = [
 ]
 
 MEMORY_FOLDER = "memory"
+ARCHIVE = "archive"
 HIDDEN_FOLDER = ".kipu"
 _SUFFIXES = (".md", ".markdown")
 _DATE = re.compile(r"(\d{4})-(\d{2})-(\d{2})(?!\d)", re.ASCII)
@@ -99,11 +101,14 @@ def is_memory_file_name(name: str) -> bool:
 def source_of(path: str) -> str:
     """The source label of a memory file.
 
-    It is the first folder below ``memory/``, ``memory`` for files directly in it, and ``external`` elsewhere.
+    It is the first folder below ``memory/``, ``memory`` for files directly in it, and ``external`` elsewhere. What is
+    in ``memory/archive/team/`` came from the source ``team``, and has the label ``archive/team``.
     """
     parts = path.split("/")
     if parts[0] != MEMORY_FOLDER or len(parts) < 2:
         return "external"
+    if parts[1] == ARCHIVE and len(parts) > 3:
+        return f"{ARCHIVE}/{parts[2]}"
     return parts[1] if len(parts) > 2 else MEMORY_FOLDER
 
 
@@ -190,6 +195,11 @@ class Workspace:
                 'folder in kipu.toml: [files] paths = ["..."].'
             )
         return real
+
+    def covers(self, path: str) -> bool:
+        """Whether a path, relative to the workspace or absolute, is where memory files are looked for."""
+        path = os.path.normpath(os.path.join(self._real_root, os.path.expanduser(path)))
+        return any(_inside(path, root) for root in self.roots)
 
     def excludes_entry(self, folder: str, entry: os.DirEntry[str]) -> bool:
         """Whether the configuration leaves out what is in a folder."""

@@ -37,7 +37,18 @@ from typing import TYPE_CHECKING
 import pluggy
 
 if TYPE_CHECKING:
-    from .types import Chunker, Embedder, IndexReport, PostProcessor, Query, Register, SearchResults, Strategy
+    from .types import (
+        Chunker,
+        Embedder,
+        Flusher,
+        IndexReport,
+        PostProcessor,
+        Preparer,
+        Query,
+        Register,
+        SearchResults,
+        Strategy,
+    )
 
 __all__ = ["hookimpl", "hookspec"]
 
@@ -99,6 +110,34 @@ def kipu_register_postprocessors(register: Register[PostProcessor]) -> None:
         @hookimpl
         def kipu_register_postprocessors(register):
             register("one-per-file", OnePerFile)
+    """
+
+
+@hookspec
+def kipu_register_flushers(register: Register[Flusher]) -> None:
+    """Register classes that distil what is worth keeping out of conversations.
+
+    :param register: call it as ``register(name, cls)``; instances of ``cls`` are a `kipu.types.Flusher`.
+
+    New in version 0.1.0. The smallest example::
+
+        @hookimpl
+        def kipu_register_flushers(register):
+            register("local", LocalModel)
+    """
+
+
+@hookspec
+def kipu_prepare_write(register: Register[Preparer]) -> None:
+    """Register classes that see each text before it is written, and may change it: that take keys out of it, say.
+
+    :param register: call it as ``register(name, cls)``; instances of ``cls`` are a `kipu.types.Preparer`.
+
+    New in version 0.1.0. The smallest example::
+
+        @hookimpl
+        def kipu_prepare_write(register):
+            register("redact", Redact)
     """
 
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 from datetime import date
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from .files import ARCHIVE
 from .types import FileInfo, StoredChunk
 from .vectors import parts
 
@@ -20,19 +22,24 @@ __all__ = [
     "CHUNK_COLUMNS",
     "KnownFile",
     "count_chunks",
+    "count_unembedded",
     "file_infos",
     "filters",
+    "has_archive",
     "known_files",
     "load_chunks",
+    "passes",
     "sources",
     "stored_chunk",
 ]
 
 CHUNK_COLUMNS = (
     "chunks.id, chunks.chunk, files.path, files.source, files.date, chunks.start_line, chunks.end_line, "
-    "chunks.heading, chunks.heading_level, chunks.text, chunks.context"
+    "chunks.heading, chunks.heading_level, chunks.text, chunks.context, chunks.metadata"
 )
 CHUNKS_AND_FILES = "chunks JOIN files ON files.id = chunks.file_id"
+# The label of what was archived, and those of the sources that it was in: "archive", "archive/team".
+_IN_ARCHIVE = f"files.source = '{ARCHIVE}' OR (files.source > '{ARCHIVE}/' AND files.source < '{ARCHIVE}0')"
 _FILE_COLUMNS = "id, path, size, mtime_ns, ctime_ns, hash, chunker, added, problem"
 
 
@@ -50,18 +57,29 @@ class KnownFile(NamedTuple):  # not attrs: one is made for every file, before ev
     problem: str | None
 
 
-def filters(query: Query) -> tuple[str, list[Any]]:
-    """The query's filters as an SQL condition on ``files``, and its parameters."""
-    conditions, parameters = [], []
-    if query.source is not None:
+def filters(query: Query, *, archived: bool = True) -> tuple[str, list[Any]]:
+    """The query's filters as an SQL condition on ``files``, and its parameters.
+
+    :param archived: whether there are archived files, which only who asks for them finds.
+    """
+    conditions: list[str] = []
+    parameters: list[Any] = []
+    if query.source == ARCHIVE:
+        conditions.append(f"({_IN_ARCHIVE})")
+    elif query.source is not None:
         conditions.append("files.source = ?")
         parameters.append(query.source)
+    elif archived:
+        conditions.append(f"NOT ({_IN_ARCHIVE})")
     if query.since is not None:
         conditions.append("files.date >= ?")
         parameters.append(query.since.isoformat())
     if query.until is not None:
         conditions.append("files.date <= ?")
         parameters.append(query.until.isoformat())
+    if query.as_of is not None:
+        conditions.append("(files.date IS NULL OR files.date <= ?)")
+        parameters.append(query.as_of.isoformat())
     return " AND ".join(conditions) or "1", parameters
 
 
@@ -106,15 +124,48 @@ async def sources(connection: aiosqlite.Connection) -> dict[str, int]:
     return {row[0]: row[1] for row in rows}
 
 
-async def count_chunks(connection: aiosqlite.Connection) -> int:
-    """How many chunks the index holds."""
-    (row,) = await connection.execute_fetchall("SELECT count(*) FROM chunks")
+async def has_archive(connection: aiosqlite.Connection) -> bool:
+    """Whether the index has archived files."""
+    rows = await connection.execute_fetchall(f"SELECT 1 FROM files WHERE {_IN_ARCHIVE} LIMIT 1")
+    return bool(list(rows))
+
+
+async def count_chunks(connection: aiosqlite.Connection, sources: Sequence[str] = ()) -> int:
+    """How many chunks the index holds, or those of some sources."""
+    statement = "SELECT count(*) FROM chunks"
+    if sources:
+        statement = f"SELECT count(*) FROM {CHUNKS_AND_FILES} WHERE source IN ({', '.join('?' * len(sources))})"
+    (row,) = await connection.execute_fetchall(statement, tuple(sources))
     return int(row[0])
+
+
+async def count_unembedded(connection: aiosqlite.Connection, space_id: int, sources: Sequence[str]) -> int:
+    """How many chunks of some sources have no vector in a space."""
+    (row,) = await connection.execute_fetchall(
+        f"SELECT count(*) FROM {CHUNKS_AND_FILES} JOIN unembedded ON chunk_id = chunks.id AND space_id = ? "
+        f"WHERE source IN ({', '.join('?' * len(sources))})",
+        (space_id, *sources),
+    )
+    return int(row[0])
+
+
+def passes(query: Query, chunk: StoredChunk) -> bool:
+    """Whether a chunk passes the filters of a query: for strategies that forget to look at them."""
+    archived = chunk.source == ARCHIVE or chunk.source.startswith(f"{ARCHIVE}/")
+    right = archived if query.source == ARCHIVE else query.source == chunk.source if query.source else not archived
+    since, until, as_of = query.since, query.until, query.as_of
+    if chunk.date is None:
+        return right and since is None and until is None
+    return right and not (
+        (since and chunk.date < since) or (until and chunk.date > until) or (as_of and chunk.date > as_of)
+    )
 
 
 def stored_chunk(row: Sequence[Any]) -> StoredChunk:
     """A row of the columns `CHUNK_COLUMNS` as an object."""
-    return StoredChunk(row[0], row[1], row[2], row[3], _date(row[4]), *row[5:])
+    metadata = json.loads(row[11]) if row[11] else {}
+    columns = [*row[:4], _date(row[4]), *row[5:11], metadata]
+    return StoredChunk(*columns)
 
 
 def _date(text: str | None) -> date | None:

@@ -21,6 +21,7 @@ from .errors import KipuError, MemoryFileError, PluginFailedError
 from .files import Scan, folders_above, is_memory_file_name
 from .index import KnownFile, count_chunks, known_files
 from .plugins import options_of
+from .scoping import Scope
 from .tables import backfill, outdated, tables_of
 from .types import Chunk, Document, IndexReport, SkippedFile
 
@@ -78,7 +79,8 @@ class Pending:
 class Indexer:
     """Brings one index up to date with one workspace.
 
-    ``strategies`` are those with an index of their own, and ``identity`` is that of the embedder that is used.
+    ``strategies`` are those with an index of their own, and ``identity`` is that of the embedder that is used. All
+    files are taken in; a report counts and names those that ``scope`` sees.
     """
 
     database: Database
@@ -86,6 +88,7 @@ class Indexer:
     chunker: Chunker
     strategies: Mapping[str, Any]
     identity: str | None = None
+    scope: Scope = attrs.field(factory=Scope)
 
     # --- looking ---------------------------------------------------------------------------------------------------
 
@@ -109,10 +112,10 @@ class Indexer:
             file = known.get(path)
             if file is not None and not force and file.chunker == identity:
                 if _stamp(file) == _stamp(found):
-                    pending.unchanged += 1
+                    pending.unchanged += self.scope.sees(path)
                     continue
                 if file.size == found.size and _digest(found.real) == file.hash:
-                    pending.unchanged += 1
+                    pending.unchanged += self.scope.sees(path)
                     if _settled(found, now):
                         pending.touched.append(found)
                     continue
@@ -210,6 +213,22 @@ class Indexer:
         overtaken |= await self._write(Batch(removed=vanished.left()), report, wait)
         return overtaken
 
+    async def refresh(self, paths: Sequence[str]) -> IndexReport:
+        """Take in single files that were just written or removed; the others are not looked at."""
+        start, report = time.perf_counter(), IndexReport()
+        for _ in range(_ATTEMPTS):
+            async with self.database.reader() as connection:
+                known = await known_files(connection, paths)
+            found = {path: self.workspace.look(path) for path in paths}
+            batch = await asyncio.to_thread(
+                self._prepare, [file for file in found.values() if file], known, _ByHash([]), False, report
+            )
+            batch.removed = [known[path] for path, file in found.items() if file is None and path in known]
+            if not await self._write(batch, report, BUSY_SECONDS):
+                break
+        report.seconds = time.perf_counter() - start
+        return report
+
     async def add(self, path: str, *, force: bool = False) -> IndexReport:
         """Index one file by name, wherever it is in the workspace, and keep it up to date from now on.
 
@@ -230,7 +249,7 @@ class Indexer:
             if not await self._write(batch, report, BUSY_SECONDS):
                 break
         async with self.database.reader() as connection:
-            report.chunks = await count_chunks(connection)
+            report.chunks = await count_chunks(connection, self.scope.sources)
         report.seconds = time.perf_counter() - start
         return report
 
@@ -260,16 +279,16 @@ class Indexer:
                 await backfill(connection, each)
             overtaken = await apply(connection, batch, tables)
         if report is not None:
-            _count(report, batch, overtaken)
+            _count(report, batch, {path for path in _paths_of(batch) if path in overtaken or not self.scope.sees(path)})
         return overtaken
 
     async def _finish(self, report: IndexReport, pending: Pending) -> None:
         async with self.database.reader() as connection:
-            report.chunks = await count_chunks(connection)
+            report.chunks = await count_chunks(connection, self.scope.sources)
             known = await known_files(connection)
         problems = {file.path: file.problem for file in known.values() if file.problem}
         report.skipped += [SkippedFile(path, problem) for path, problem in sorted(problems.items())]
-        report.missing = missing_folders(pending)
+        report.missing = [folder for folder in missing_folders(pending) if self.scope.sees_folder(folder)]
         report.notes += self.database.notes
         self.database.notes.clear()
 
@@ -334,10 +353,14 @@ class Indexer:
             ) from error
 
 
-def _count(report: IndexReport, batch: Batch, overtaken: set[str]) -> None:
-    """Add to a report what a batch changed."""
+def _paths_of(batch: Batch) -> list[str]:
+    return [*(file.path for file in batch.files), *(file.path for file in batch.removed)]
+
+
+def _count(report: IndexReport, batch: Batch, left_out: set[str]) -> None:
+    """Add to a report what a batch changed, but for some paths."""
     for file in batch.files:
-        if file.path in overtaken:
+        if file.path in left_out:
             continue
         if file.chunks is None:
             report.unchanged += 1
@@ -347,7 +370,7 @@ def _count(report: IndexReport, batch: Batch, overtaken: set[str]) -> None:
             report.renamed += 1
         else:
             report.changed += 1
-    report.removed += sum(file.path not in overtaken for file in batch.removed)
+    report.removed += sum(file.path not in left_out for file in batch.removed)
 
 
 def _checked(returned: Iterable[Any], lines: int) -> list[Chunk]:
@@ -364,6 +387,8 @@ def _checked(returned: Iterable[Any], lines: int) -> list[Chunk]:
             raise TypeError(
                 f"the text, heading and context of a chunk are texts, and its lines and level numbers: {chunk}"
             )
+        if any(not isinstance(text, str) for pair in dict(chunk.metadata).items() for text in pair):
+            raise TypeError(f"the metadata of a chunk are texts by the name of a text, unlike {chunk.metadata!r}")
         if not 1 <= chunk.start_line <= chunk.end_line <= lines or not 0 <= chunk.heading_level < 1000:
             raise ValueError(f"a chunk has lines {chunk.start_line} to {chunk.end_line}, and the file has 1 to {lines}")
         "".join(texts).encode("utf-8")

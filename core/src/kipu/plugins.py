@@ -34,6 +34,7 @@ OPTIONS_OF_SEARCH = (
     "source",
     "since",
     "until",
+    "as_of",
     "sync",
     "explain",
     "explain_path",
@@ -42,18 +43,27 @@ OPTIONS_OF_SEARCH = (
 )
 _NAME = re.compile("[a-z0-9][a-z0-9-]*")
 _OPTION = re.compile("[a-z][a-z0-9_]*")
-_FLAGS_OF_SEARCH = ("query", "full", "no_sync", "workspace", "json", "quiet", "verbose", "help")
+_FLAGS_OF_SEARCH = ("query", "full", "scope", "no_sync", "workspace", "json", "quiet", "verbose", "help")
 
 _logger = logging.getLogger("kipu")
 
-KINDS = ("embedder", "chunker", "strategy", "postprocessor")
+KINDS = ("embedder", "chunker", "strategy", "postprocessor", "flusher", "preparer")
 _HOOKS = {
     "embedder": "kipu_register_embedders",
     "chunker": "kipu_register_chunkers",
     "strategy": "kipu_register_strategies",
     "postprocessor": "kipu_register_postprocessors",
+    "flusher": "kipu_register_flushers",
+    "preparer": "kipu_prepare_write",
 }
-_METHODS = {"embedder": "embed", "chunker": "chunk", "strategy": "search", "postprocessor": "process"}
+_METHODS = {
+    "embedder": "embed",
+    "chunker": "chunk",
+    "strategy": "search",
+    "postprocessor": "process",
+    "flusher": "distill",
+    "preparer": "prepare",
+}
 
 
 @attrs.define

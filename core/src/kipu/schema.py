@@ -12,10 +12,11 @@ __all__ = [
     "check_ownership",
     "is_current",
     "is_empty",
+    "kernel_tables",
     "make",
 ]
 
-VERSION = 2
+VERSION = 3
 # "KIPU": what stands in a file at https://www.sqlite.org/fileformat.html#application_id
 APPLICATION_ID = 0x4B495055
 TABLES = """
@@ -32,6 +33,7 @@ CREATE TABLE files (
     added INTEGER NOT NULL DEFAULT 0,
     problem TEXT
 );
+CREATE INDEX files_by_source ON files(source);
 CREATE TABLE chunks (
     id INTEGER PRIMARY KEY AUTOINCREMENT,
     file_id INTEGER NOT NULL REFERENCES files(id),
@@ -43,11 +45,14 @@ CREATE TABLE chunks (
     heading TEXT NOT NULL,
     heading_level INTEGER NOT NULL,
     text TEXT NOT NULL,
-    context TEXT NOT NULL
+    context TEXT NOT NULL,
+    metadata TEXT NOT NULL,
+    entry TEXT
 );
 CREATE INDEX chunks_by_file ON chunks(file_id, position);
 CREATE INDEX chunks_by_name ON chunks(chunk);
 CREATE INDEX chunks_by_hash ON chunks(hash);
+CREATE INDEX chunks_by_entry ON chunks(entry) WHERE entry IS NOT NULL;
 CREATE TABLE spaces (
     id INTEGER PRIMARY KEY AUTOINCREMENT,
     identity TEXT NOT NULL UNIQUE,
@@ -120,6 +125,11 @@ def make(connection: Any) -> None:
         connection.execute(statement)
     connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
     connection.execute(f"PRAGMA user_version = {VERSION}")
+
+
+def kernel_tables() -> set[str]:
+    """The names of the kernel's own tables."""
+    return {statement.split()[2] for statement in _statements() if statement.startswith("CREATE TABLE")}
 
 
 def _statements() -> list[str]:

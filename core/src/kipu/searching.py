@@ -12,11 +12,13 @@ import attrs
 from .config import MOST_RESULTS
 from .driver import is_trouble_with_the_file, sqlite_errors
 from .errors import KipuError, PluginFailedError, QueryError
-from .index import filters, load_chunks, sources
+from .files import ARCHIVE
+from .index import filters, has_archive, load_chunks, passes, sources
 from .plugins import did_you_mean
 from .snippets import snippet
 from .tables import indexed_strategies, needs_vectors, outdated, tables_of
 from .types import Hit, Query, SearchResult, StoredChunk
+from .validity import VALIDITY, by_validity, is_outdatable
 from .vectors import count_pending, known_spaces, read_vectors
 
 if TYPE_CHECKING:
@@ -42,6 +44,7 @@ def make_query(
     source: str | None = None,
     since: date | str | None = None,
     until: date | str | None = None,
+    as_of: date | str | None = None,
     today: date | None = None,
 ) -> Query:
     """A checked query.
@@ -61,7 +64,7 @@ def make_query(
     if first and last and first > last:
         raise QueryError(f"since ({first}) is after until ({last}): nothing can be between them.")
     limit = max(_FEWEST_HITS, _HITS_PER_RESULT * max_results)
-    return Query(text, max_results, limit, source, first, last, today)
+    return Query(text, max_results, limit, source, first, last, _date("as_of", as_of), today)
 
 
 def _date(name: str, value: date | str | None) -> date | None:
@@ -81,10 +84,13 @@ class IndexReader:
     ``strategies`` are those that it may ask in its turn.
     """
 
-    def __init__(self, database: Database, connection: aiosqlite.Connection, strategies: Mapping[str, Any]) -> None:
+    def __init__(
+        self, database: Database, connection: aiosqlite.Connection, strategies: Mapping[str, Any], *, archived: bool
+    ) -> None:
         self._database = database
         self._connection = connection
         self._strategies = strategies
+        self._archived = archived
 
     @property
     def connection(self) -> aiosqlite.Connection:
@@ -93,7 +99,7 @@ class IndexReader:
 
     def where(self, query: Query) -> tuple[str, list[Any]]:
         """The query's filters as an SQL condition on ``files``, and its parameters."""
-        return filters(query)
+        return filters(query, archived=self._archived)
 
     async def chunks(self, ids: Iterable[int]) -> dict[int, StoredChunk]:
         """Load chunks by the ids of their rows, in the order given."""
@@ -111,7 +117,7 @@ class IndexReader:
         async with self._database.reader(further=True) as connection:
             if not await _is_ready(connection, strategy, chosen, query):
                 return None
-            reader = IndexReader(self._database, connection, self._strategies)
+            reader = IndexReader(self._database, connection, self._strategies, archived=self._archived)
             return (await _guarded(chosen, "search", query, reader))[: query.limit]
 
     async def score(self, strategy: str, query: Query, ids: Sequence[int]) -> dict[int, float]:
@@ -122,7 +128,7 @@ class IndexReader:
         async with self._database.reader(further=True) as connection:
             if not await _is_ready(connection, strategy, chosen, query):
                 return {}
-            reader = IndexReader(self._database, connection, self._strategies)
+            reader = IndexReader(self._database, connection, self._strategies, archived=self._archived)
 
             async def work() -> dict[int, float]:
                 return _checked_scores(await _started(chosen, "score", query, reader, ids), set(ids))
@@ -156,11 +162,15 @@ async def search(database: Database, query: Query, pipeline: Pipeline) -> Found:
     async with database.reader() as connection:
         if not await _is_ready(connection, pipeline.name, pipeline.strategy, query):
             return Found([], [(pipeline.name, [])])
-        reader = IndexReader(database, connection, pipeline.strategies)
-        hits = (await _guarded(pipeline.strategy, "search", query, reader))[: query.limit]
+        reader = IndexReader(database, connection, pipeline.strategies, archived=await has_archive(connection))
+        hits = await _guarded(pipeline.strategy, "search", query, reader)
+        hits = [hit for hit in hits if passes(query, hit.chunk)][: query.limit]
+        steps = [(pipeline.name, hits)]
+        if any(is_outdatable(hit.chunk) for hit in hits):
+            hits = await by_validity(connection, query, hits, reader.where(query))
+            steps.append((VALIDITY, hits))
         if any(needs_vectors(stage) for _, stage in pipeline.stages):
             hits = await _with_vectors(connection, query, hits)
-    steps = [(pipeline.name, hits)]
     for name, stage in pipeline.stages:
         hits = await _guarded(stage, "process", query, hits)
         steps.append((name, hits))
@@ -253,6 +263,8 @@ def result_of(hit: Hit, query: Query, explanation: Explanation | None = None) ->
         heading=chunk.heading,
         heading_level=chunk.heading_level,
         chunk=chunk.chunk,
+        metadata=chunk.metadata,
+        outdated=hit.outdated,
         explanation=explanation,
     )
 
@@ -261,7 +273,9 @@ async def source_note(database: Database, source: str) -> str | None:
     """A sentence for somebody who asked for a source that no file has; None where there is one."""
     async with database.reader() as connection:
         known = await sources(connection)
-    return None if source in known else unknown_source(source, known)
+    if source in known or (source == ARCHIVE and any(label.startswith(f"{ARCHIVE}/") for label in known)):
+        return None
+    return unknown_source(source, known)
 
 
 def unknown_source(source: str, known: Iterable[str]) -> str:

@@ -12,18 +12,31 @@ import threading
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from . import memory
-from .embedding import BACKGROUND
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine
+    from collections.abc import Callable, Coroutine, Mapping
     from concurrent.futures import Future
-    from datetime import date
+    from datetime import date, timedelta
     from pathlib import Path
     from types import TracebackType
 
     from .config import MemoryConfig
     from .plugins import Plugins
-    from .types import FileInfo, IndexReport, PostProcessor, SearchResults, Status, Strategy
+    from .types import (
+        Compacted,
+        FileInfo,
+        Flushed,
+        IndexReport,
+        Note,
+        PostProcessor,
+        Recall,
+        Receipt,
+        SearchResults,
+        Status,
+        StoredChunk,
+        Strategy,
+    )
+    from .watching import Event, FileSummary
 
 __all__ = ["Memory"]
 
@@ -40,10 +53,12 @@ class Memory:
         self,
         workspace: str | os.PathLike[str] | MemoryConfig = ".",
         *,
+        scope: str | None = None,
         plugins: Plugins | None = None,
         background: bool = True,
     ) -> None:
-        self._memory = memory.Memory(workspace, plugins=plugins, background=background)
+        self._memory = memory.Memory(workspace, scope=scope, plugins=plugins, background=background)
+        self._calls: set[Future[Any]] = set()
         self._loop = asyncio.new_event_loop()
         self._closing = threading.Lock()
         self._closed = False
@@ -79,7 +94,10 @@ class Memory:
         with self._closing:
             if self._closed:
                 raise RuntimeError("This memory is closed. Open another: Memory(workspace)")
-            return asyncio.run_coroutine_threadsafe(work, self._loop)
+            future = asyncio.run_coroutine_threadsafe(work, self._loop)
+            self._calls.add(future)
+            future.add_done_callback(self._calls.discard)
+            return future
 
     def _refuse_to_wait_for_itself(self) -> None:
         if threading.current_thread() is self._thread:
@@ -98,9 +116,13 @@ class Memory:
         self._loop.close()
 
     async def _finish(self) -> None:
-        calls = [task for task in asyncio.all_tasks() if task.get_name() != BACKGROUND]
-        await asyncio.gather(*(task for task in calls if task is not asyncio.current_task()), return_exceptions=True)
+        # Only those: a library may have tasks of its own in this loop that never end.
+        await asyncio.gather(*map(asyncio.wrap_future, list(self._calls)), return_exceptions=True)
         await self._memory.close()
+        left = asyncio.all_tasks() - {asyncio.current_task()}
+        for task in left:
+            task.cancel()
+        await asyncio.gather(*left, return_exceptions=True)
         await self._loop.shutdown_default_executor()
 
     @property
@@ -153,6 +175,7 @@ class Memory:
         source: str | None = None,
         since: date | str | None = None,
         until: date | str | None = None,
+        as_of: date | str | None = None,
         sync: bool | None = None,
         explain: bool = False,
         explain_path: str | None = None,
@@ -170,6 +193,7 @@ class Memory:
                 source=source,
                 since=since,
                 until=until,
+                as_of=as_of,
                 sync=sync,
                 explain=explain,
                 explain_path=explain_path,
@@ -178,6 +202,126 @@ class Memory:
                 **options,
             )
         )
+
+    def start_watching(
+        self,
+        on_event: Callable[[Event, str, FileSummary], object] | None = None,
+        *,
+        on_problem: Callable[[str], object] | None = None,
+    ) -> bool:
+        """Take in what changes on disk as it changes: `kipu.Memory.start_watching`."""
+        return self._wait(self._memory.start_watching(on_event, on_problem=on_problem))
+
+    def stop_watching(self) -> None:
+        """Stop watching: `kipu.Memory.stop_watching`."""
+        self._wait(self._memory.stop_watching())
+
+    def recall(self, query: str, *, max_tokens: int = 1500, **options: Any) -> Recall:
+        """What the memory knows, for a prompt: `kipu.Memory.recall`."""
+        return self._wait(self._memory.recall(query, max_tokens=max_tokens, **options))
+
+    def remember(
+        self,
+        text: str,
+        *,
+        source: str | None = None,
+        file: str | os.PathLike[str] | None = None,
+        heading: str | None = None,
+        metadata: Mapping[str, Any] | None = None,
+        supersedes: str | None = None,
+    ) -> Note:
+        """Write a text to a memory file: `kipu.Memory.remember`."""
+        return self._wait(
+            self._memory.remember(
+                text, source=source, file=file, heading=heading, metadata=metadata, supersedes=supersedes
+            )
+        )
+
+    def read(self, path: str | os.PathLike[str], start: int | None = None, end: int | None = None) -> str:
+        """What a memory file says: `kipu.Memory.read`."""
+        return self._wait(self._memory.read(path, start, end))
+
+    def find_chunk(self, chunk: str) -> StoredChunk:
+        """The chunk of that name: `kipu.Memory.find_chunk`."""
+        return self._wait(self._memory.find_chunk(chunk))
+
+    def edit(
+        self,
+        text: str,
+        *,
+        chunk: str | None = None,
+        path: str | os.PathLike[str] | None = None,
+        start: int | None = None,
+        end: int | None = None,
+    ) -> Note:
+        """Put a text in the place of another one: `kipu.Memory.edit`."""
+        return self._wait(self._memory.edit(text, chunk=chunk, path=path, start=start, end=end))
+
+    def move(
+        self,
+        to: str | os.PathLike[str],
+        *,
+        chunk: str | None = None,
+        path: str | os.PathLike[str] | None = None,
+        start: int | None = None,
+        end: int | None = None,
+    ) -> Note:
+        """Move a file, or lines of one: `kipu.Memory.move`."""
+        return self._wait(self._memory.move(to, chunk=chunk, path=path, start=start, end=end))
+
+    def forget(
+        self,
+        *,
+        chunk: str | None = None,
+        path: str | os.PathLike[str] | None = None,
+        start: int | None = None,
+        end: int | None = None,
+    ) -> Receipt:
+        """Take a text out for good: `kipu.Memory.forget`."""
+        return self._wait(self._memory.forget(chunk=chunk, path=path, start=start, end=end))
+
+    def flush(
+        self,
+        conversation: Any,
+        *,
+        model: str | None = None,
+        instructions: str | None = None,
+        source: str | None = None,
+        file: str | os.PathLike[str] | None = None,
+        dry_run: bool = False,
+    ) -> Flushed | None:
+        """Remember what is worth it in a conversation: `kipu.Memory.flush`."""
+        return self._wait(
+            self._memory.flush(
+                conversation, model=model, instructions=instructions, source=source, file=file, dry_run=dry_run
+            )
+        )
+
+    def compact(
+        self,
+        source: str | None = None,
+        older_than: int | timedelta | date | str | None = None,
+        *,
+        max_tokens: int | None = None,
+        model: str | None = None,
+        instructions: str | None = None,
+        dry_run: bool = False,
+    ) -> Compacted | None:
+        """Distil old dated files into a summary: `kipu.Memory.compact`."""
+        return self._wait(
+            self._memory.compact(
+                source,
+                older_than,
+                max_tokens=max_tokens,
+                model=model,
+                instructions=instructions,
+                dry_run=dry_run,
+            )
+        )
+
+    def undo_compact(self, path: str | os.PathLike[str]) -> Compacted:
+        """Put the originals of a summary back: `kipu.Memory.undo_compact`."""
+        return self._wait(self._memory.undo_compact(path))
 
     def files(self, source: str | None = None) -> list[FileInfo]:
         """List the files that the index knows: `kipu.Memory.files`."""
@@ -209,6 +353,18 @@ for _name in (
     "add",
     "reindex",
     "search",
+    "start_watching",
+    "stop_watching",
+    "recall",
+    "remember",
+    "read",
+    "find_chunk",
+    "edit",
+    "move",
+    "forget",
+    "flush",
+    "compact",
+    "undo_compact",
     "files",
     "status",
     "check",

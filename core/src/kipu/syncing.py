@@ -14,12 +14,12 @@ from .embedding import Embeddings
 from .errors import IndexUnavailableError, KipuError, PluginError, PluginFailedError
 from .index import count_chunks
 from .indexing import Indexer, missing_folders
-from .tables import backfill, indexed_strategies, needs_vectors, tables_of
+from .tables import backfill, drop_all, indexed_strategies, needs_vectors, tables_of
 from .types import IndexReport
-from .vectors import count_pending, known_spaces
+from .vectors import count_pending, forget_vectors, known_spaces
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Mapping
+    from collections.abc import Awaitable, Callable, Mapping, Sequence
 
     from .components import ChosenEmbedder, Components, Pipeline
     from .config import MemoryConfig
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from .files import Workspace
     from .indexing import Pending
     from .plugins import Plugins
+    from .scoping import Scope
     from .types import SearchResults
 
 __all__ = ["Syncing", "ignore_progress"]
@@ -55,6 +56,7 @@ class Syncing:
         workspace: Workspace,
         plugins: Plugins,
         components: Components,
+        scope: Scope,
         *,
         background: bool,
     ) -> None:
@@ -63,6 +65,7 @@ class Syncing:
         self._workspace = workspace
         self._plugins = plugins
         self._components = components
+        self._scope = scope
         self._background = background
         self._embed_from = 0.0
         self._lock = asyncio.Lock()
@@ -81,12 +84,13 @@ class Syncing:
         prune: bool,
         on_progress: Callable[[int, int], None],
         on_embedding: Callable[[int, int], None],
+        again: bool = True,
     ) -> IndexReport:
-        """Take in everything, and embed all that is pending."""
+        """Take in everything, and embed all that is pending; with ``again``, also what was refused before."""
         if self._nothing_there:
             return IndexReport()
         report = await self._all_taken_in(force=force, prune=prune, on_progress=on_progress)
-        await self._embed(report, on_progress=on_embedding)
+        await self._embed(report, on_progress=on_embedding, again=again)
         return report
 
     async def add(self, path: str, *, force: bool) -> IndexReport:
@@ -139,7 +143,8 @@ class Syncing:
             if not lenient and not self._used:
                 raise
         identity = await self.embeddings.identity() if any(map(needs_vectors, self._used.values())) else None
-        return Indexer(self._database, self._workspace, chunker, indexed_strategies(self._used), identity)
+        strategies = indexed_strategies(self._used)
+        return Indexer(self._database, self._workspace, chunker, strategies, identity, self._scope)
 
     async def _take_in(self, indexer: Indexer, pending: Pending, force: bool = False, **arguments: Any) -> IndexReport:
         try:
@@ -179,11 +184,12 @@ class Syncing:
             results.notes += [
                 f"{folder} is missing; what was indexed of it is kept. If it is gone for good: kipu index --prune"
                 for folder in missing_folders(pending)
+                if self._scope.sees_folder(folder)
             ]
             results.stale = bool(results.notes)
             if pending and not (wanted and await self._taken_in(results, indexer, pending, on_progress)):
-                results.pending = pending.paths
-                results.stale |= pending.matters
+                results.pending = self._scope.seen(pending.paths)
+                results.stale |= bool(results.pending) or pending.tables
                 if pending.tables:
                     results.notes.append("The strategy has no index yet, and finds nothing without it: kipu index")
         if pipeline is not None and pipeline.needs_vectors:
@@ -202,13 +208,61 @@ class Syncing:
         except IndexUnavailableError as error:
             if not self._database.exists:
                 raise
-            if pending.matters:
+            if self._scope.seen(pending.paths) or pending.tables:
                 results.notes.append(f"The results may be out of date. {error}")
             return False
         results.notes += report.notes
-        results.pending = report.pending
-        results.stale |= bool(report.pending)
+        results.pending = self._scope.seen(report.pending)
+        results.stale |= bool(results.pending)
         return True
+
+    # --- what was written here -------------------------------------------------------------------------------------
+
+    async def take_in(self, paths: Sequence[str] | None = None) -> None:
+        """Take in what changed on disk: in the files of these paths, or everywhere.
+
+        What has to be embedded is left to the next search, which embeds it before it answers.
+        """
+
+        async def work() -> IndexReport:
+            async with self._lock:
+                indexer = await self.indexer()
+                if paths is not None:
+                    return await indexer.refresh(paths)
+                pending = await indexer.look()
+                return await self._take_in(indexer, pending) if pending else IndexReport()
+
+        report = await self.mended(work)
+        if paths is not None and (report.added or report.changed or report.renamed or report.removed):
+            self._plugins.notify("kipu_indexed", report=report)
+
+    async def scrub(self, hashes: Sequence[str]) -> None:
+        """Leave nothing in the index of texts that are in no file any more: no vector, no page that was not reused.
+
+        :param hashes: of the chunks that are gone.
+        """
+        await self.embeddings.stop()
+
+        async def work() -> None:
+            async with self._lock:
+                indexer = await self.indexer()
+                async with self._database.transaction() as connection:
+                    await forget_vectors(connection, hashes)
+                    for each in await tables_of(connection, indexer.strategies, indexer.identity):
+                        await each.scrub(connection)
+                await self._database.squeeze()
+
+        await self.mended(work)
+
+    async def make_tables_anew(self) -> None:
+        """Drop what every strategy has in the index, known here or not, and make anew what is used here."""
+        async with self._lock:
+            indexer = await self.indexer()
+            async with self._database.transaction() as connection:
+                await drop_all(connection)
+                for each in await tables_of(connection, indexer.strategies, indexer.identity):
+                    await backfill(connection, each)
+            await self._database.squeeze()
 
     # --- vectors ---------------------------------------------------------------------------------------------------
 
@@ -218,6 +272,7 @@ class Syncing:
         chosen: ChosenEmbedder | None = None,
         *,
         on_progress: Callable[[int, int], None] = ignore_progress,
+        again: bool = True,
     ) -> None:
         """Embed all that is pending, and tell ``report`` what came of it."""
         if chosen is None:
@@ -231,7 +286,7 @@ class Syncing:
                     report.pending_vectors = await count_chunks(connection)
                 return
         start = time.perf_counter()
-        done = await self.embeddings.run(chosen, again=True, on_progress=on_progress)
+        done = await self.embeddings.run(chosen, again=again, on_progress=on_progress)
         report.seconds += time.perf_counter() - start
         report.embedded, report.pending_vectors = done.embedded, done.pending
         report.notes += done.notes

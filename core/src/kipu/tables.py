@@ -15,7 +15,8 @@ import attrs
 from .driver import is_trouble_with_the_file, uninterrupted
 from .errors import ConfigurationError, KipuError, PluginFailedError
 from .index import CHUNK_COLUMNS, CHUNKS_AND_FILES, count_chunks, stored_chunk
-from .vectors import known_spaces, matrix
+from .schema import kernel_tables
+from .vectors import known_spaces, matrix, sound
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Mapping, Sequence
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 
     from .types import StoredChunk, VectorSpace
 
-__all__ = ["Tables", "backfill", "indexed_strategies", "needs_vectors", "outdated", "retire", "tables_of"]
+__all__ = ["Tables", "backfill", "drop_all", "indexed_strategies", "needs_vectors", "outdated", "retire", "tables_of"]
 
 _BACKFILLED_AT_A_TIME = 1000
 _OF_CHUNKS = ("schema_version", "create", "add", "remove")
@@ -108,6 +109,14 @@ class Tables:
         if ids:
             async with self._blamed(connection):
                 await self.strategy.remove(connection, *self._space, ids)
+
+    async def scrub(self, connection: aiosqlite.Connection) -> None:
+        """Leave nothing in them of what was removed; a strategy that cannot do that has them made anew."""
+        if not hasattr(self.strategy, "scrub"):
+            await backfill(connection, self)
+            return
+        async with self._blamed(connection):
+            await self.strategy.scrub(connection, *self._space)
 
     async def drop(self, connection: aiosqlite.Connection) -> None:
         """Drop those for a space."""
@@ -193,7 +202,7 @@ async def backfill(
         else:
             statement = (
                 "SELECT chunks.id, vector FROM chunks CROSS JOIN embeddings ON embeddings.hash = chunks.hash "
-                "WHERE chunks.id > ? AND space_id = ? ORDER BY chunks.id LIMIT ?"
+                f"WHERE chunks.id > ? AND space_id = ? AND {sound(tables.space)} ORDER BY chunks.id LIMIT ?"
             )
             parameters = (last, tables.space.id, _BACKFILLED_AT_A_TIME)
         rows = list(await connection.execute_fetchall(statement, parameters))
@@ -209,6 +218,18 @@ async def backfill(
         "INSERT OR REPLACE INTO strategies (name, space_id, schema_version) VALUES (?, ?, ?)",
         (*tables.key, tables.version),
     )
+
+
+async def drop_all(connection: aiosqlite.Connection) -> None:
+    """Drop the tables of all strategies, whatever they are called."""
+    rows = await connection.execute_fetchall("SELECT name, sql FROM sqlite_master WHERE type = 'table'")
+    own = kernel_tables()
+    for name, _ in sorted(rows, key=lambda row: not str(row[1]).upper().startswith("CREATE VIRTUAL")):
+        if name not in own and not name.startswith("sqlite_"):
+            left = await connection.execute_fetchall("SELECT 1 FROM sqlite_master WHERE name = ?", (name,))
+            if list(left):  # a virtual table takes those along that it keeps its data in
+                await connection.execute(f'DROP TABLE "{name}"')
+    await connection.execute("DELETE FROM strategies")
 
 
 async def retire(connection: aiosqlite.Connection, tables: Sequence[Tables], space: VectorSpace) -> None:

@@ -14,6 +14,7 @@ from .data import (
     IndexReport,
     Query,
     QueryEmbedding,
+    Recall,
     SearchResult,
     SearchResults,
     SkippedFile,
@@ -22,6 +23,8 @@ from .data import (
     StoredChunk,
     VectorSpace,
 )
+from .entries import read_metadata
+from .outcomes import Compacted, Distillation, Flushed, Message, Note, Place, Prepared, Receipt, Trace
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -34,17 +37,28 @@ __all__ = [
     "ArmScore",
     "Chunk",
     "Chunker",
+    "Compacted",
+    "Distillation",
     "Document",
     "Embedder",
     "Explanation",
     "FileInfo",
+    "Flushed",
+    "Flusher",
     "Hit",
     "Index",
     "IndexReport",
     "IndexedStrategy",
+    "Message",
+    "Note",
+    "Place",
     "PostProcessor",
+    "Prepared",
+    "Preparer",
     "Query",
     "QueryEmbedding",
+    "Recall",
+    "Receipt",
     "Register",
     "Role",
     "SearchResult",
@@ -54,8 +68,10 @@ __all__ = [
     "Status",
     "StoredChunk",
     "Strategy",
+    "Trace",
     "VectorIndexedStrategy",
     "VectorSpace",
+    "read_metadata",
 ]
 
 Role = Literal["document", "query"]
@@ -116,7 +132,8 @@ class Index(Protocol):
         """A read-only connection, this search's own, for tables of the strategy's own and for these of the kernel:
 
         ``files(id, path, source, date, ...)`` and
-        ``chunks(id, file_id, chunk, hash, start_line, end_line, heading, heading_level, text, context, ...)`` and
+        ``chunks(id, file_id, chunk, hash, start_line, end_line, heading, heading_level, text, context, metadata,
+        ...)`` and
         ``embeddings(space_id, hash, vector, ...)``: the vector of every chunk with that hash, as little-endian float32
         numbers, of length 1.
         """
@@ -172,6 +189,9 @@ class IndexedStrategy(Strategy, Protocol):
 
     When ``schema_version`` differs from the one that the index was made with, the kernel calls `create` and then
     `add` with every chunk. A strategy whose options change its tables makes them a part of ``schema_version``.
+
+    ``async scrub(connection)`` is optional: called after something was forgotten for good, it leaves nothing of what
+    was removed in the tables. A strategy that has none has its tables made anew then.
     """
 
     @property
@@ -201,6 +221,7 @@ class VectorIndexedStrategy(Strategy, Protocol):
     """A strategy with an index of vectors of its own, one for each vector space; as `IndexedStrategy` in all else.
 
     It has ``needs_vectors = True``. A chunk is added when it gets its vector, in the transaction that stores it.
+    ``async scrub(connection, space)`` is optional.
     """
 
     needs_vectors: bool
@@ -238,6 +259,47 @@ class PostProcessor(Protocol):
 
     async def process(self, query: Query, hits: list[Hit]) -> list[Hit]:
         """Return the hits to go on with, best first."""
+        ...
+
+
+@runtime_checkable
+class Flusher(Protocol):
+    """Distils what is worth keeping out of a conversation, with a language model.
+
+    What to look for, and how to answer, stands in the instructions, which the kernel writes; a flusher only asks its
+    model. Three more things are optional. ``window``: how many tokens of messages and instructions it takes in one
+    call, 32,000 where it does not say; a longer conversation comes in parts. ``model``: the name of the model that it
+    asks where a call names none. ``async close()``: called when the memory is closed.
+    """
+
+    async def distill(
+        self, messages: Sequence[Message], *, instructions: str, model: str | None = None
+    ) -> Distillation:
+        """Ask a model once, and return what it answered.
+
+        The messages are data: what they say must not reach the model as if its user or its operator said it.
+
+        What it raises tells the kernel what to do: `kipu.errors.ConversationTooLongError` for more than the model
+        takes, which is then cut into parts; `kipu.errors.FlusherBusyError` for what may pass by itself, which is tried
+        again a few times; any other error ends the flush.
+
+        :param messages: what was said, in order.
+        :param instructions: what the model is to do, and how it is to answer.
+        :param model: the name of a model to ask instead of the configured one.
+        """
+        ...
+
+
+@runtime_checkable
+class Preparer(Protocol):
+    """Sees each text before it is written to a memory file, and may change it, as to take keys out of it."""
+
+    def prepare(self, text: str, path: str) -> Prepared:
+        """Return the text as it may be written. Called off the event loop; where it raises, nothing is written.
+
+        :param text: what is about to be written: an entry, not the whole file.
+        :param path: the file that it goes to, relative to the workspace.
+        """
         ...
 
 

@@ -10,9 +10,11 @@ are, would often begin a join with all vectors of a space: ``CROSS JOIN`` has it
 
 from __future__ import annotations
 
+import hashlib
 import time
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
+from .errors import EmbedderError
 from .types import VectorSpace
 
 if TYPE_CHECKING:
@@ -33,14 +35,21 @@ __all__ = [
     "count_vectors",
     "evict",
     "expect_all",
+    "forget_vectors",
     "known_spaces",
     "let_go",
     "make_space",
     "matrix",
+    "mend",
     "parts",
     "pending_texts",
     "read_vectors",
     "refuse",
+    "something_lost",
+    "sound",
+    "space_of",
+    "start_anew",
+    "still_pending",
     "store",
     "take_in",
 ]
@@ -60,8 +69,7 @@ _STATES: dict[str, str] = {
 }
 
 
-# What is written down of chunks before an embedder gave its first vector: ids of spaces begin at 1.
-_NO_SPACE = 0
+_BYTES_PER_NUMBER = 4  # float32
 
 
 class KnownSpace(NamedTuple):
@@ -89,13 +97,34 @@ async def known_spaces(connection: aiosqlite.Connection) -> dict[str, KnownSpace
     return {row[1]: KnownSpace(VectorSpace(row[0], row[1], row[2]), row[3]) for row in rows}
 
 
-async def make_space(connection: aiosqlite.Connection, identity: str, dimension: int, recipe: str) -> VectorSpace:
-    """The space of an embedder; where it is new, every chunk lacks a vector in it."""
+async def space_of(connection: aiosqlite.Connection, identity: str) -> VectorSpace:
+    """The space of an embedder. Before its first vector it has no dimension, and its id is below 0.
+
+    The id is made of the identity, so that what is written down of texts before is not taken for another embedder's.
+    """
     known = (await known_spaces(connection)).get(identity)
     if known is not None:
+        return known.space
+    digest = hashlib.sha256(identity.encode("utf-8", "surrogatepass")).digest()
+    return VectorSpace(-1 - int.from_bytes(digest[:7]), identity, 0)
+
+
+async def make_space(connection: aiosqlite.Connection, identity: str, dimension: int, recipe: str) -> VectorSpace:
+    """The space of an embedder; where it is new, every chunk lacks a vector in it.
+
+    :raises EmbedderError: the space has another dimension.
+    """
+    known = (await known_spaces(connection)).get(identity)
+    if known is not None:
+        if known.space.dimension != dimension:
+            raise EmbedderError(
+                f"Vectors of dimension {dimension} came, and those that the index has of {identity} are of dimension "
+                f"{known.space.dimension}: none was stored. Another process may be embedding with another model."
+            )
         if known.recipe != recipe:
             await connection.execute("UPDATE spaces SET recipe = ? WHERE id = ?", (recipe, known.space.id))
         return known.space
+    before = await space_of(connection, identity)
     cursor = await connection.execute(
         "INSERT INTO spaces (identity, dimension, recipe) VALUES (?, ?, ?)", (identity, dimension, recipe)
     )
@@ -103,10 +132,21 @@ async def make_space(connection: aiosqlite.Connection, identity: str, dimension:
     await connection.execute(
         "INSERT INTO unembedded (space_id, chunk_id, problem) SELECT ?, chunks.id, problem FROM chunks "
         "LEFT JOIN unembedded ON space_id = ? AND chunk_id = chunks.id",
-        (space.id, _NO_SPACE),
+        (space.id, before.id),
     )
-    await connection.execute("DELETE FROM unembedded WHERE space_id = ?", (_NO_SPACE,))
+    await connection.execute("DELETE FROM unembedded WHERE space_id = ?", (before.id,))
     return space
+
+
+async def start_anew(connection: aiosqlite.Connection, space: VectorSpace, dimension: int) -> None:
+    """Give a space another dimension. Its vectors, which nothing can be compared with any more, go at once.
+
+    The tables that strategies made of them are made anew with the first vector.
+    """
+    await connection.execute("DELETE FROM embeddings WHERE space_id = ?", (space.id,))
+    await connection.execute("DELETE FROM strategies WHERE space_id = ?", (space.id,))
+    await connection.execute("UPDATE spaces SET dimension = ? WHERE id = ?", (dimension, space.id))
+    await expect_all(connection, space)
 
 
 async def expect_all(connection: aiosqlite.Connection, space: VectorSpace) -> None:
@@ -123,7 +163,7 @@ async def count_pending(
     connection: aiosqlite.Connection, space: VectorSpace | None, states: Sequence[State] = _ALL_STATES
 ) -> int:
     """How many chunks are to be embedded in a space; all of them where the space was never made."""
-    if space is None:
+    if space is None or space.id < 0:
         rows = await connection.execute_fetchall("SELECT count(*) FROM chunks")
     else:
         wanted = " OR ".join(_STATES[state] for state in states)
@@ -155,7 +195,7 @@ async def count_vectors(connection: aiosqlite.Connection) -> dict[str, int]:
 
 
 async def pending_texts(
-    connection: aiosqlite.Connection, space: VectorSpace | None, state: State, *, before: int, limit: int
+    connection: aiosqlite.Connection, space: VectorSpace, state: State, *, before: int, limit: int
 ) -> list[PendingText]:
     """Chunks that have no vector in a space, newest first: what was written last is asked for first.
 
@@ -163,31 +203,45 @@ async def pending_texts(
     :param before: only chunks with a smaller id, to go through them in several steps.
     """
     columns = "chunks.id, chunks.hash, files.path, chunks.start_line, chunks.heading, chunks.context, chunks.text"
-    chunks = "chunks JOIN files ON files.id = chunks.file_id"
-    if space is None and state == "new":
-        statement = (
-            f"SELECT {columns} FROM {chunks} WHERE chunks.id < ? AND chunks.id NOT IN "
-            "(SELECT chunk_id FROM unembedded WHERE space_id = ?) ORDER BY chunks.id DESC LIMIT ?"
-        )
-        rows = await connection.execute_fetchall(statement, (before, _NO_SPACE, limit))
-    else:
-        statement = (
-            f"SELECT {columns} FROM unembedded JOIN {chunks} WHERE chunks.id = unembedded.chunk_id AND space_id = ? "
-            f"AND chunk_id < ? AND {_STATES[state]} ORDER BY chunk_id DESC LIMIT ?"
-        )
-        rows = await connection.execute_fetchall(statement, (space.id if space else _NO_SPACE, before, limit))
+    id = "chunks.id" if space.id < 0 else "chunk_id"  # that of the table that SQLite begins with
+    rows = await connection.execute_fetchall(
+        f"SELECT {columns} FROM {_pending_chunks(space)} JOIN files ON files.id = chunks.file_id "
+        f"WHERE {id} < ? AND {_STATES[state]} ORDER BY {id} DESC LIMIT ?",
+        (space.id, before, limit),
+    )
     return [PendingText._make(row) for row in rows]
 
 
-async def refuse(connection: aiosqlite.Connection, space: VectorSpace | None, problems: Mapping[str, str]) -> None:
+async def still_pending(
+    connection: aiosqlite.Connection, space: VectorSpace, state: State, texts: Sequence[PendingText]
+) -> list[PendingText]:
+    """Those of the texts that have no vector yet: meanwhile somebody else may have embedded some, or deleted them."""
+    found: set[int] = set()
+    for marks, part in parts([text.chunk_id for text in texts]):
+        rows = await connection.execute_fetchall(
+            f"SELECT chunks.id FROM {_pending_chunks(space)} WHERE chunks.id IN ({marks}) AND {_STATES[state]}",
+            (space.id, *part),
+        )
+        found.update(row[0] for row in rows)
+    return [text for text in texts if text.chunk_id in found]
+
+
+def _pending_chunks(space: VectorSpace) -> str:
+    """The chunks that have no vector in a space. All are pending in one that was never made."""
+    if space.id < 0:
+        return "chunks LEFT JOIN unembedded ON space_id = ? AND chunk_id = chunks.id"
+    return "unembedded CROSS JOIN chunks ON space_id = ? AND chunks.id = chunk_id"
+
+
+async def refuse(connection: aiosqlite.Connection, space: VectorSpace, problems: Mapping[str, str]) -> None:
     """Write down why the texts with these hashes got no vector: a search does not try them again by itself.
 
     An empty reason is for a call that failed: one of its texts may be at fault, so the others go first from now on.
     It is written down also before there is a space, which is made with the first vector.
     """
-    if space is None:
+    if space.id < 0:
         statement = (
-            f"INSERT OR REPLACE INTO unembedded (problem, space_id, chunk_id) SELECT ?, {_NO_SPACE}, id FROM chunks "
+            f"INSERT OR REPLACE INTO unembedded (problem, space_id, chunk_id) SELECT ?, {space.id}, id FROM chunks "
             "WHERE hash = ?"
         )
     else:
@@ -204,12 +258,10 @@ async def refuse(connection: aiosqlite.Connection, space: VectorSpace | None, pr
 async def store(
     connection: aiosqlite.Connection, space: VectorSpace, vectors: Mapping[str, bytes]
 ) -> list[tuple[int, bytes]]:
-    """Keep vectors by the hash of their text, and return the chunks that got theirs by it."""
-    now = time.time_ns()
-    await connection.executemany(
-        "INSERT OR REPLACE INTO embeddings (space_id, hash, vector, used) VALUES (?, ?, ?, ?)",
-        [(space.id, hash, vector, now) for hash, vector in vectors.items()],
-    )
+    """Keep vectors by the hash of their text, and return the chunks that got theirs by it.
+
+    What no chunk waits for any more is not kept: another process has embedded it, or its text is gone.
+    """
     got: list[Any] = []
     for marks, part in parts(list(vectors)):
         got += await connection.execute_fetchall(
@@ -217,10 +269,48 @@ async def store(
             f"WHERE chunks.hash IN ({marks}) AND space_id = ?",
             (*part, space.id),
         )
+    now = time.time_ns()
+    await connection.executemany(
+        "INSERT OR REPLACE INTO embeddings (space_id, hash, vector, used) VALUES (?, ?, ?, ?)",
+        [(space.id, hash, vectors[hash], now) for hash in {row[1] for row in got}],
+    )
     await connection.executemany(
         "DELETE FROM unembedded WHERE space_id = ? AND chunk_id = ?", [(space.id, row[0]) for row in got]
     )
     return [(row[0], vectors[row[1]]) for row in got]
+
+
+def sound(space: VectorSpace) -> str:
+    """The condition in SQL that a vector of a space is as long as it must be."""
+    return f"length(vector) = {_BYTES_PER_NUMBER * space.dimension}"
+
+
+_WITHOUT_VECTOR = (
+    "NOT EXISTS (SELECT 1 FROM embeddings WHERE space_id = :space AND embeddings.hash = chunks.hash) "
+    "AND NOT EXISTS (SELECT 1 FROM unembedded WHERE space_id = :space AND chunk_id = chunks.id)"
+)
+
+
+async def something_lost(connection: aiosqlite.Connection, space: VectorSpace) -> bool:
+    """Whether a vector cannot be of its space, or a chunk has none and is not pending.
+
+    Neither happens by itself: another program has changed the index, or an earlier version of Kipu was at fault.
+    """
+    (row,) = await connection.execute_fetchall(
+        f"SELECT EXISTS (SELECT 1 FROM embeddings WHERE space_id = :space AND NOT {sound(space)}) "
+        f"OR EXISTS (SELECT 1 FROM chunks WHERE {_WITHOUT_VECTOR})",
+        {"space": space.id},
+    )
+    return bool(row[0])
+
+
+async def mend(connection: aiosqlite.Connection, space: VectorSpace) -> None:
+    """Delete the vectors that cannot be of a space, and have embedded again what has none."""
+    await connection.execute(f"DELETE FROM embeddings WHERE space_id = ? AND NOT {sound(space)}", (space.id,))
+    await connection.execute(
+        f"INSERT INTO unembedded (space_id, chunk_id) SELECT :space, id FROM chunks WHERE {_WITHOUT_VECTOR}",
+        {"space": space.id},
+    )
 
 
 async def take_in(
@@ -234,7 +324,7 @@ async def take_in(
         for marks, part in parts(chunk_ids):
             found += await connection.execute_fetchall(
                 "SELECT chunks.id, vector, embeddings.id FROM chunks CROSS JOIN embeddings "
-                f"ON space_id = ? AND embeddings.hash = chunks.hash WHERE chunks.id IN ({marks})",
+                f"ON space_id = ? AND embeddings.hash = chunks.hash WHERE chunks.id IN ({marks}) AND {sound(space)}",
                 (space.id, *part),
             )
         with_vector = {row[0] for row in found}
@@ -251,7 +341,11 @@ async def take_in(
 
 async def let_go(connection: aiosqlite.Connection, chunk_ids: Sequence[int]) -> None:
     """Forget that chunks are pending, and that their texts are in use. They are still in the table ``chunks``."""
-    spaces = [_NO_SPACE, *(known.space.id for known in (await known_spaces(connection)).values())]
+    spaces = [row[0] for row in await connection.execute_fetchall("SELECT id FROM spaces")]
+    spaces += [
+        row[0]
+        for row in await connection.execute_fetchall("SELECT DISTINCT space_id FROM unembedded WHERE space_id < 0")
+    ]
     await connection.executemany(
         "DELETE FROM unembedded WHERE space_id = ? AND chunk_id = ?",
         [(space, id) for space in spaces for id in chunk_ids],
@@ -260,6 +354,13 @@ async def let_go(connection: aiosqlite.Connection, chunk_ids: Sequence[int]) -> 
     await connection.executemany(
         "UPDATE embeddings SET used = ? WHERE space_id = ? AND hash = (SELECT hash FROM chunks WHERE id = ?)",
         [(now, space, id) for space in spaces for id in chunk_ids],
+    )
+
+
+async def forget_vectors(connection: aiosqlite.Connection, hashes: Sequence[str]) -> None:
+    """Delete the vectors of texts that no chunk has any more, in every space."""
+    await connection.executemany(
+        "DELETE FROM embeddings WHERE hash = ? AND hash NOT IN (SELECT hash FROM chunks)", [(hash,) for hash in hashes]
     )
 
 
@@ -300,7 +401,7 @@ async def read_vectors(
     for marks, part in parts(wanted):
         rows = await connection.execute_fetchall(
             "SELECT chunks.id, vector FROM chunks CROSS JOIN embeddings "
-            f"ON space_id = ? AND embeddings.hash = chunks.hash WHERE chunks.id IN ({marks})",
+            f"ON space_id = ? AND embeddings.hash = chunks.hash WHERE chunks.id IN ({marks}) AND {sound(space)}",
             (space.id, *part),
         )
         found.update((row[0], row[1]) for row in rows)

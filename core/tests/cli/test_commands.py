@@ -208,6 +208,8 @@ def test_search_as_json_has_the_names_of_python(kipu: Kipu, write: Write) -> Non
         "source": "team",
         "heading": "Cache",
         "heading_level": 1,
+        "metadata": {},
+        "outdated": "",
     }
 
 

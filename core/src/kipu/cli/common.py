@@ -33,6 +33,7 @@ __all__ = [
     "load_plugins",
     "open_memory",
     "run",
+    "scope_option",
     "shared_options",
 ]
 
@@ -57,6 +58,13 @@ class Output:
         import json
 
         click.echo(json.dumps(value, ensure_ascii=False, indent=2, default=_plain), file=self._stdout)
+
+    def data_line(self, value: Any) -> None:
+        """Print a value as one line of JSON, at once: whoever reads along waits for it."""
+        import json
+
+        click.echo(json.dumps(value, ensure_ascii=False, default=_plain), file=self._stdout)
+        self._stdout.flush()
 
     def line(self, text: str = "") -> None:
         """Print a line of what was asked for. What stands in files must have passed through `harmless` before."""
@@ -182,6 +190,12 @@ def shared_options(command: Callable[..., Any]) -> Callable[..., Any]:
     return with_output
 
 
+def scope_option(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add the option --scope."""
+    help_text = "The id of a user, an agent or a team: see and write its own source alone."
+    return click.option("--scope", metavar="ID", help=help_text)(command)
+
+
 def count(number: int, what: str) -> str:
     """A number of things, in words: ``1 file``, ``2,000 files``."""
     return f"{number:,} {what}{'' if number == 1 else 's'}"
@@ -260,10 +274,10 @@ def blocked_in_advance() -> dict[str, str]:
         return blocked_plugins()  # what is wrong with the workspace is told when it is opened
 
 
-def open_memory(workspace: Path, output: Output) -> Memory:
+def open_memory(workspace: Path, output: Output, scope: str | None = None) -> Memory:
     """The memory of a workspace. Problems with plugins are told to people."""
     Workspace(workspace)  # a workspace that is not there is worth its own message
-    memory = Memory(workspace, plugins=load_plugins(workspace), background=False)
+    memory = Memory(workspace, scope=scope, plugins=load_plugins(workspace), background=False)
     output.notes(memory.plugins.problems)
     return memory
 

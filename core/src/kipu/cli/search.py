@@ -29,11 +29,12 @@ def _search(
     """
     text = " ".join(query)
     sync = False if options.pop("no_sync") else None
+    scope = options.pop("scope")
     options["explain"] = explain or options.get("explain_path") is not None
     given = {name: value for name, value in options.items() if value is not None}
 
     async def work() -> SearchResults:
-        async with open_memory(workspace, output) as memory:
+        async with open_memory(workspace, output, scope) as memory:
             with output.progress("Indexing") as on_progress, output.progress("Embedding") as on_embedding:
                 results = await memory.search(
                     text, sync=sync, on_progress=on_progress, on_embedding=on_embedding, **given
@@ -83,6 +84,8 @@ def print_result(output: Output, rank: int, result: SearchResult, *, full: bool 
     place = click.style(f"{harmless(result.path)}:{lines}", fg="cyan", bold=True)
     heading = f"  {harmless(result.heading)}" if result.heading else ""
     output.line(f"{rank}. {place}  {result.score:.2f}{heading}")
+    if result.outdated:
+        output.line(click.style(f"   outdated: {harmless(result.outdated)}", fg="yellow"))
     for line in (result.text if full else result.snippet).split("\n"):
         output.line(f"   {harmless(line, keep=TAB)}".rstrip())
     if result.explanation is not None:
@@ -139,6 +142,8 @@ def _make_command() -> click.Command:
         click.Option(["--source"], help="Only files with this source label."),
         click.Option(["--since"], metavar="DATE", help="Only dated files of this day or later."),
         click.Option(["--until"], metavar="DATE", help="Only dated files of this day or earlier."),
+        click.Option(["--as-of"], metavar="DATE", help="What was believed on that day."),
+        click.Option(["--scope"], metavar="ID", help="Only the source of a user, an agent or a team."),
         click.Option(["--no-sync"], is_flag=True, help="Answer from the index as it is."),
         click.Option(["--full"], is_flag=True, help="Print whole chunks."),
         click.Option(["--explain"], is_flag=True, help="Say how each result came to stand where it stands."),

@@ -33,6 +33,7 @@ _START = re.compile(
 )
 _DELIMITER_ROW = re.compile(r"[ \t>]*+(?=[^|]*\|)\|?(?:[ \t]*+:?-++:?[ \t]*+(?:\||(?=[ \t\r]*$)))++[ \t\r]*$")
 _LONGEST_SETEXT_HEADING = 200
+_ENDS_NO_ITEM = ("heading", "underline", "rule", "comment")
 
 
 class Kind(enum.Enum):
@@ -82,6 +83,7 @@ class _Scanner:
         self.lines = lines
         self.sections = [Section()]
         self.blocks = self.sections[-1].blocks
+        self.in_item = False  # whether indented lines belong to a list item
 
     def take(self, index: int) -> int:
         """Take in the line at ``index``, and what belongs to it; return the index of the next line to look at."""
@@ -92,18 +94,25 @@ class _Scanner:
             return self._add(Kind.TABLE, index, self._table_end(index))
         found = None if line[0].isalpha() else _START.match(line)  # what is special starts with something else
         construct = found.lastgroup if found else None
+        if line[0] not in " \t":
+            self.in_item = False
+        elif self.in_item and construct in _ENDS_NO_ITEM:  # a heading in an item begins no section of the document
+            return self._text(index)
         if found is None or construct is None:
             return self._text(index)
         if construct == "heading":
             return self._heading(index, index + 1, len(found["heading"]), plain_heading(line[found.end() :]))
         if construct == "fence":
-            return self._add(Kind.FENCE, index, self._fence_end(index, found["marks"], quoted=">" in found["fence"]))
+            return self._add(
+                Kind.FENCE, index, self._fence_end(index, found["marks"], found["fence"].removesuffix(found["marks"]))
+            )
         if construct == "underline":
             return self._underline(index, found["underline"])
         if construct == "rule":
             return self._add(Kind.RULE, index, index + 1)
         if construct == "comment":
             return self._add(Kind.TEXT, index, self._comment_end(index))
+        self.in_item = True
         return self._add(Kind.TEXT, index, index + 1, item=True)
 
     def _add(self, kind: Kind, start: int, end: int, *, item: bool = False) -> int:
@@ -142,12 +151,17 @@ class _Scanner:
             return self._add(Kind.RULE, index, index + 1)
         return self._text(index)
 
-    def _fence_end(self, start: int, marks: str, *, quoted: bool) -> int:
-        """The line after the closing fence; a fence inside of a quotation ends with it, others run to the end."""
+    def _fence_end(self, start: int, marks: str, opening: str) -> int:
+        """The line after the closing fence; a fence in a quotation or an item ends with it, others run to the end."""
+        quoted = ">" in opening
+        if opening.strip() and not quoted:
+            self.in_item = True
         padding = " \t\r>" if quoted else " \t\r"
         for index in range(start + 1, len(self.lines)):
             line = self.lines[index]
             if quoted and not line.lstrip().startswith(">"):
+                return index
+            if self.in_item and opening and line and line[0] not in " \t":
                 return index
             if marks in line:
                 bare = line.strip(padding)

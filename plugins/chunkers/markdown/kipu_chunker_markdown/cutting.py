@@ -5,9 +5,9 @@ from __future__ import annotations
 from itertools import zip_longest
 from typing import TYPE_CHECKING
 
-from kipu.types import Chunk
+from kipu.types import Chunk, read_metadata
 
-from .blocks import ANNOUNCING, Section, scan
+from .blocks import ANNOUNCING, Block, Section, scan
 from .context import Surroundings
 from .headings import FrontMatter, read_front_matter
 from .packing import Packer, Span
@@ -34,13 +34,44 @@ def cut(document: Document, *, tokens: int, overlap: int, context_before: int, c
     surroundings = Surroundings(packer, sections, before=context_before, after=context_after)
     chunks: list[Chunk] = []
     for section, heading, level in _with_paths(sections, front_matter.title):
-        for span in packer.pack(section.blocks):
-            context = surroundings.of(span)
-            if not chunks:
-                context = [*front_matter.values, *context]
-            text = _text(lines, span)
-            chunks.append(Chunk(text, span.start + 1, span.end, heading, level, "\n".join(context)))
+        for blocks, metadata in _apart(lines, section.blocks):
+            for span in packer.pack(blocks):
+                context = surroundings.of(span)
+                if not chunks:
+                    context = [*front_matter.values, *context]
+                text = _text(lines, span)
+                chunks.append(Chunk(text, span.start + 1, span.end, heading, level, "\n".join(context), metadata))
     return chunks
+
+
+def _apart(lines: Sequence[str], blocks: Sequence[Block]) -> Iterator[tuple[list[Block], dict[str, str]]]:
+    """The blocks of a section, with every entry that has metadata apart from the others, and what it says."""
+    together: list[Block] = []
+    for entry in _entries(lines, blocks):
+        metadata = read_metadata(lines[entry[-1].end - 1]) if entry[-1].end - entry[0].start > 1 else {}
+        if not metadata:
+            together += entry
+            continue
+        # What announces an entry stays with it.
+        first = next((place for place in range(len(together), 0, -1) if together[place - 1].kind not in ANNOUNCING), 0)
+        if first:
+            yield together[:first], {}
+        yield together[first:] + entry, metadata
+        together = []
+    if together:
+        yield together, {}
+
+
+def _entries(lines: Sequence[str], blocks: Sequence[Block]) -> Iterator[list[Block]]:
+    """The blocks that belong together: an item of a list with all that is indented below it, or a block by itself."""
+    entry: list[Block] = []
+    for block in blocks:
+        if entry and not (entry[0].item and lines[block.start][0] in " \t"):
+            yield entry
+            entry = []
+        entry.append(block)
+    if entry:
+        yield entry
 
 
 def _text(lines: Sequence[str], span: Span) -> str:

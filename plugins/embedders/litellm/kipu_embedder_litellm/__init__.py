@@ -38,6 +38,21 @@ _REFUSE_LONG_TEXTS: dict[str, dict[str, Any]] = {
 # Where the name of the model says all, whatever address it is asked at.
 _KNOWN_BY_NAME = frozenset({"cohere", "gemini", "mistral", "ollama", "voyage"})
 
+# The environment variables that LiteLLM takes an address from, beside PROVIDER_BASE_URL and PROVIDER_API_BASE.
+_OPENAI = ("OPENAI_BASE_URL", "OPENAI_API_BASE")
+_FURTHER_ADDRESSES: dict[str, tuple[str, ...]] = {
+    "": _OPENAI,  # a model without a provider is OpenAI's more often than not
+    "bedrock": ("AWS_BEDROCK_RUNTIME_ENDPOINT",),
+    "huggingface": ("HF_API_BASE",),
+    "litellm_proxy": _OPENAI,
+    "llamafile": ("OPENAI_LIKE_API_BASE",),
+    "lm_studio": ("OPENAI_LIKE_API_BASE",),
+    "nvidia_nim": _OPENAI,
+    "together_ai": _OPENAI,
+    "vertex_ai": ("VERTEXAI_API_BASE", "VERTEX_API_BASE"),
+    "volcengine": ("ARK_API_BASE",),
+}
+
 
 def _check_model(instance: Any, attribute: attrs.Attribute[Any], value: str) -> None:
     if not value.strip("/ ") or any(character.isspace() for character in value):
@@ -108,7 +123,7 @@ class LiteLLM:
         default=30.0,
         converter=float,
         validator=validators.gt(0.0),
-        metadata={"help": "How long to wait for an answer, in seconds."},
+        metadata={"help": "How long to wait for an answer in all, in seconds."},
     )
     languages: Sequence[str] | None = attrs.field(
         default=None,
@@ -118,13 +133,27 @@ class LiteLLM:
 
     @property
     def destination(self) -> str:
-        """Where texts are sent: the address, or the provider."""
-        return self._provider if self.api_base is None else self.api_base.rstrip("/")
+        """Where texts are sent: the address, or the provider; what is like nothing else where only LiteLLM knows it."""
+        if self.api_base is None and not self._provider:
+            return f"the provider that LiteLLM knows {self.model} of"
+        return self._address or self._provider
 
     @property
     def _provider(self) -> str:
-        """What the model's name begins with; LiteLLM takes one without a provider for OpenAI's."""
-        return self.model.partition("/")[0] if "/" in self.model else "openai"
+        """What the model's name begins with; empty where only LiteLLM knows it, which takes seconds to ask."""
+        return self.model.partition("/")[0] if "/" in self.model else ""
+
+    @property
+    def _address(self) -> str | None:
+        """The address that is configured, or that LiteLLM takes from the environment, without a user or a query."""
+        if self.api_base is not None:
+            return self.api_base.rstrip("/")
+        prefix = re.sub(r"\W", "_", self._provider.upper())
+        names = (f"{prefix}_BASE_URL", f"{prefix}_API_BASE") if prefix else ()
+        for name in (*names, *_FURTHER_ADDRESSES.get(self._provider, ())):
+            if address := os.environ.get(name, "").strip():
+                return re.sub(r"//[^/@]*@", "//", re.split(r"[?#]", address)[0]).rstrip("/")
+        return None
 
     @property
     def identity(self) -> str:
@@ -132,8 +161,8 @@ class LiteLLM:
         parts = [f"litellm:{self.model}"]
         if self.dimensions is not None:
             parts.append(f"dimensions={self.dimensions}")
-        if self.api_base is not None and self._provider not in _KNOWN_BY_NAME:
-            parts.append(f"api_base={self.api_base.rstrip('/')}")
+        if self._address is not None and self._provider not in _KNOWN_BY_NAME:
+            parts.append(f"api_base={self._address}")
         return " ".join(parts)
 
     async def embed(self, texts: Sequence[str], *, role: Role) -> Vectors:
@@ -150,7 +179,7 @@ class LiteLLM:
 
         if not texts:
             return np.empty((0, 0), dtype=np.float32)
-        key, _ = self._key()
+        key = self._key()
         options = await asyncio.to_thread(self._options, role, key)
         batches = [texts[start : start + self.batch_size] for start in range(0, len(texts), self.batch_size)]
         rows = [row for batch in batches for row in await self._request(batch, options)]
@@ -159,8 +188,8 @@ class LiteLLM:
             raise EmbedderError(f"{self.model} answered with vectors of different lengths: {lengths}.")
         return np.array(rows, dtype=np.float32)
 
-    def _key(self) -> tuple[str | None, str]:
-        """The key, and where it comes from; None where LiteLLM is to find it."""
+    def _key(self) -> str | None:
+        """The key; None where LiteLLM is to find it."""
         if isinstance(self.api_key, dict):
             name = self.api_key["env"]
             key = os.environ.get(name)
@@ -169,10 +198,13 @@ class LiteLLM:
                     f"The environment variable {name} is not set, and the key for {self.model} should be in it, says "
                     "api_key."
                 )
-            return key, f"the environment variable {name}"
-        if self.api_key is not None:
-            return self.api_key, "api_key"
-        return None, f"{self._provider.upper()}_API_KEY"
+            return key
+        return None if self.api_key is None else str(self.api_key)
+
+    def _place_of_key(self, provider: str) -> str:
+        if isinstance(self.api_key, dict):
+            return f"the environment variable {self.api_key['env']}"
+        return f"{provider.upper()}_API_KEY" if self.api_key is None else "api_key"
 
     def _options(self, role: Role, key: str | None) -> dict[str, Any]:
         """Everything that a request needs but the texts; imports LiteLLM, which takes seconds the first time."""
@@ -201,16 +233,20 @@ class LiteLLM:
         return options
 
     async def _request(self, texts: Sequence[str], options: dict[str, Any]) -> list[Any]:
+        import asyncio
+
         from .failures import Sent, failure
-        from .requests import request
+        from .requests import load, provider_of, request
 
         try:
-            return await request(texts, options)
+            # LiteLLM's own limit is for each part of the answer: a server that sends a byte now and then never ends.
+            async with asyncio.timeout(self.timeout):
+                return await request(texts, options)
         except EmbedderError:
             raise
         except Exception as error:  # noqa: BLE001 - whatever it is, `failure` says it
-            key, place = self._key()
-            sent = Sent(self.model, len(texts), self.timeout, key or os.environ.get(place), place)
+            place = self._place_of_key(provider_of(load(), self.model, self.api_base))
+            sent = Sent(self.model, len(texts), self.timeout, options["api_key"], place)
             failed = failure(error, sent)
         raise failed  # out here, so that no traceback shows what came before: it may have the key in it
 

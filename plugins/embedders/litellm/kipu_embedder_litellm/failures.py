@@ -6,8 +6,12 @@ connection is an "internal server error". So the answer itself is looked for amo
 
 from __future__ import annotations
 
+import base64
+import json
+import os
 import re
 from typing import TYPE_CHECKING, Any
+from urllib.parse import quote, quote_plus
 
 import attrs
 
@@ -19,6 +23,9 @@ if TYPE_CHECKING:
 __all__ = ["Sent", "failure", "seconds_to_wait"]
 
 _LONGEST_QUOTE = 200
+# A part of a key that is shorter gives nothing away, and may be a word like any other.
+_SHORTEST_KEY = 8
+_BASE64 = re.compile(r"[A-Za-z0-9+/_-]{8,}={0,2}")
 
 # What providers say of a text that their model cannot take, and of requests that have too many tokens in all.
 _TOO_LONG = re.compile(
@@ -53,7 +60,7 @@ def failure(error: Exception, sent: Sent) -> EmbedderError:
     quote = _quote(error, sent.key)
     answer = next((each.response for each in causes if isinstance(each, httpx.HTTPStatusError)), None)
     if answer is None:
-        if any(isinstance(each, (litellm.Timeout, httpx.TimeoutException)) for each in causes):
+        if any(isinstance(each, (litellm.Timeout, httpx.TimeoutException, TimeoutError)) for each in causes):
             return EmbedderError(f"{model} did not answer within {sent.timeout:g} seconds.")
         if any(isinstance(each, (httpx.TransportError, ConnectionError)) for each in causes):
             return EmbedderError(f"{model} cannot be reached: there is no connection, or the address is wrong.")
@@ -104,12 +111,37 @@ def _causes(error: BaseException) -> Iterator[BaseException]:
         following = following.__cause__ or following.__context__
 
 
+def _without_keys(said: str, key: str | None) -> str:
+    """What was said, without the key, and without any that the environment has, however they are written."""
+    known = {value.strip() for name, value in os.environ.items() if name.endswith("_API_KEY")}
+    keys = [key.strip()] if key else []
+    keys += [each for each in known if len(each) >= _SHORTEST_KEY]
+    for each in sorted(keys, key=len, reverse=True):
+        for form in (
+            each,
+            quote(each, safe=""),
+            quote(each),
+            quote_plus(each),
+            repr(each)[1:-1],
+            json.dumps(each)[1:-1],
+        ):
+            said = re.sub(r"\s+".join(map(re.escape, form.split())), "...", said)
+        for part in each.split():
+            said = said.replace(part, "...") if len(part) >= _SHORTEST_KEY else said
+    encoded = [each.encode("utf-8", "surrogateescape") for each in keys if len(each) >= _SHORTEST_KEY]
+    return _BASE64.sub(lambda found: "..." if any(each in _decoded(found[0]) for each in encoded) else found[0], said)
+
+
+def _decoded(text: str) -> bytes:
+    """What a text means as base64, as far as it is base64."""
+    plain = text.rstrip("=").replace("-", "+").replace("_", "/")
+    return base64.b64decode(plain[: len(plain) - (len(plain) % 4 == 1)] + "=" * (-len(plain) % 4))
+
+
 def _quote(error: Exception, key: str | None) -> str:
     """What the provider said, on one short line; a key that it repeats is left out."""
     said = str(error).split("\nTraceback", maxsplit=1)[0]
     said = said.rpartition("Exception - ")[2].removeprefix("Error code: ")
     inner = re.search(r'"message":\s*"((?:[^"\\]|\\.)*)"', said)
-    line = " ".join((inner[1] if inner else said).split())
-    if key:
-        line = line.replace(key, "...")
+    line = " ".join(_without_keys(inner[1] if inner else said, key).split())
     return line if len(line) <= _LONGEST_QUOTE else line[:_LONGEST_QUOTE].rstrip() + "..."

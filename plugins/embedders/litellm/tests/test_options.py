@@ -101,5 +101,47 @@ def test_an_address_has_no_key_in_it_and_the_message_neither(address: Any) -> No
 
 def test_it_says_where_texts_go() -> None:
     assert LiteLLM("voyage/voyage-3.5").destination == "voyage"
-    assert LiteLLM("text-embedding-3-small").destination == "openai"
     assert LiteLLM("openai/any", api_base="http://127.0.0.1:80/v1/").destination == "http://127.0.0.1:80/v1"
+
+
+@pytest.mark.parametrize("model", ["embed-english-v3.0", "gemini-embedding-001", "text-embedding-3-small"])
+def test_a_model_without_a_provider_is_not_said_to_go_to_one_by_guess(model: str) -> None:
+    destination = LiteLLM(model).destination
+    assert destination == f"the provider that LiteLLM knows {model} of"
+    assert LiteLLM(model, api_base="http://box/v1").destination == "http://box/v1"
+
+
+@pytest.mark.parametrize(
+    ("model", "variable"),
+    [
+        ("openai/any", "OPENAI_BASE_URL"),
+        ("openai/any", "OPENAI_API_BASE"),
+        ("azure/any", "AZURE_API_BASE"),
+        ("hosted_vllm/any", "HOSTED_VLLM_API_BASE"),
+        ("lm_studio/any", "OPENAI_LIKE_API_BASE"),
+        ("together_ai/any", "OPENAI_BASE_URL"),
+        ("huggingface/org/any", "HF_API_BASE"),
+    ],
+)
+def test_an_address_in_the_environment_is_where_texts_go_and_decides_the_vectors(
+    model: str, variable: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = LiteLLM(model)
+    assert (before.destination, before.identity) == (model.partition("/")[0], f"litellm:{model}")
+    monkeypatch.setenv(variable, "https://user:sk-secret@box:1/v1/?key=sk-secret")
+    assert LiteLLM(model).destination == "https://box:1/v1"
+    assert LiteLLM(model).identity == f"litellm:{model} api_base=https://box:1/v1"
+    assert LiteLLM(model, api_base="http://other").destination == "http://other"
+
+
+def test_where_the_name_says_all_an_address_in_the_environment_changes_no_vector(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("OLLAMA_API_BASE", "http://box:11434")
+    assert LiteLLM("ollama/any").destination == "http://box:11434"
+    assert LiteLLM("ollama/any").identity == "litellm:ollama/any"
+
+
+def test_without_a_provider_the_address_of_openai_decides_the_vectors(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_BASE_URL", "http://box/v1")
+    assert LiteLLM("text-embedding-3-small").identity == "litellm:text-embedding-3-small api_base=http://box/v1"

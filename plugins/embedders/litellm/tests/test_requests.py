@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import subprocess
 import sys
@@ -24,6 +25,7 @@ from embedding_server import (
     Raw,
     Slow,
     Status,
+    Trickle,
 )
 
 from kipu.errors import EmbedderBusyError, EmbedderError, TextTooLongError
@@ -166,6 +168,42 @@ async def test_a_key_that_the_provider_repeats_is_left_out(server: EmbeddingServ
     assert "The key ... may not use this model." in str(await failure(make(server)))
 
 
+@pytest.mark.parametrize("code", [400, 403, 500])
+@pytest.mark.parametrize(
+    ("key", "said"),
+    [
+        ("  sk-right-key  ", "sk-right-key"),
+        ("sk-right  key", "sk-right key"),
+        ("sk-right key", "sk-right%20key"),
+        ("sk-right key", "sk-right+key"),
+        ("sk/right/key", "sk%2Fright%2Fkey"),
+        ("sk-right-key", "c2stcmlnaHQta2V5"),
+        ("sk-right-key", "dXNlcjpzay1yaWdodC1rZXk="),
+        ("sk-right-key", "OnNrLXJpZ2h0LWtleQ"),
+        ('sk-"right"-key', 'sk-\\"right\\"-key'),
+    ],
+)
+async def test_a_key_that_the_provider_repeats_in_another_form_is_left_out_too(
+    server: EmbeddingServer, key: str, said: str, code: int
+) -> None:
+    server.key = None
+    server.then(Status(code, f"The key <{said}> may not use this model."))
+    assert "The key <...> may not use this model." in str(await failure(make(server, api_key=key)))
+
+
+async def test_a_key_of_the_environment_is_left_out_whatever_it_is_for(
+    server: EmbeddingServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COHERE_API_KEY", "sk-of-the-environment")
+    server.then(Status(403, "The key sk-of-the-environment may not use this model."))
+    assert "The key ... may not use this model." in str(await failure(make(server)))
+
+
+@pytest.mark.parametrize("key", ["sk-one\nsecret-part", "sk-schlüssel-secret-part"])
+async def test_a_key_that_cannot_be_sent_is_not_shown(server: EmbeddingServer, key: str) -> None:
+    assert "secret-part" not in str(await failure(make(server, api_key=key)))
+
+
 async def test_a_key_is_taken_from_the_variable_that_is_named(
     server: EmbeddingServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -301,6 +339,15 @@ async def test_an_answer_that_takes_too_long_is_final(server: EmbeddingServer) -
     error = await failure(make(server, timeout=0.2))
     assert type(error) is EmbedderError
     assert str(error) == "openai/text-embedding-3-small did not answer within 0.2 seconds."
+    assert server.count == 1
+
+
+@pytest.mark.parametrize("model", ["openai/text-embedding-3-small", "voyage/voyage-3.5", "ollama/nomic-embed-text"])
+async def test_an_answer_that_comes_byte_by_byte_is_ended_in_time(server: EmbeddingServer, model: str) -> None:
+    server.always(Trickle())
+    async with asyncio.timeout(30):
+        error = await failure(make(server, model=model, timeout=1))
+    assert str(error) == f"{model} did not answer within 1 seconds."
     assert server.count == 1
 
 

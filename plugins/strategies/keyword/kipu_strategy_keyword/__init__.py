@@ -96,6 +96,10 @@ class Keyword:
         """Forget chunks."""
         await tables.remove(connection, chunk_ids)
 
+    async def scrub(self, connection: aiosqlite.Connection) -> None:
+        """Leave nothing of what was removed."""
+        await tables.scrub(connection)
+
     async def search(self, query: Query, index: Index) -> list[Hit]:
         """Return the chunks that have any of the query's terms and pass its filters, best first."""
         if query.limit < 1:

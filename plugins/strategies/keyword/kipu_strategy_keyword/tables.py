@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from .terms import Term
 
-__all__ = ["add", "best_matches", "create", "load", "measure_corpus", "measure_frequencies", "remove"]
+__all__ = ["add", "best_matches", "create", "load", "measure_corpus", "measure_frequencies", "remove", "scrub"]
 
 _SCHEMA = (
     "DROP TABLE IF EXISTS keyword",
@@ -92,6 +92,14 @@ async def remove(connection: aiosqlite.Connection, chunk_ids: Iterable[int]) -> 
     rows = [(chunk_id,) for chunk_id in chunk_ids]
     await connection.executemany("DELETE FROM keyword WHERE rowid = ?", rows)
     await connection.executemany("DELETE FROM keyword_chunks WHERE id = ?", rows)
+
+
+async def scrub(connection: aiosqlite.Connection) -> None:
+    """Write the index of words anew without those of removed chunks, which FTS5 only marks as such at first.
+
+    https://www.sqlite.org/fts5.html#the_optimize_command
+    """
+    await connection.execute("INSERT INTO keyword(keyword) VALUES ('optimize')")
 
 
 def _rows(

@@ -62,6 +62,9 @@ class Vector:
         if coarse.takes(space):
             await coarse.remove(connection, space, ids)
 
+    async def scrub(self, connection: aiosqlite.Connection, space: VectorSpace) -> None:
+        """Nothing is left to do: sqlite-vec overwrites what is removed with zeros."""
+
     async def drop(self, connection: aiosqlite.Connection, space: VectorSpace) -> None:
         """Drop the tables for a space; without sqlite-vec, which has made them, they can only be emptied."""
         if coarse.is_available():

@@ -53,7 +53,7 @@ async def scan(
         FROM chunks
         {"" if condition == "1" else "CROSS JOIN files ON files.id = chunks.file_id"}
         CROSS JOIN embeddings ON embeddings.space_id = ? AND embeddings.hash = chunks.hash
-        WHERE {condition}"""
+        WHERE ({condition}) AND length(embeddings.vector) = {4 * embedding.space.dimension}"""
     nearest: list[tuple[int, float]] = []
     async with connection.execute(statement, [embedding.space.id, *parameters]) as cursor:
         while rows := list(await cursor.fetchmany(_BLOCK)):

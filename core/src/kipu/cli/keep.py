@@ -1,0 +1,310 @@
+"""``kipu remember``, ``kipu recall``, ``kipu read``, ``kipu edit``, ``kipu move`` and ``kipu forget``."""
+
+from __future__ import annotations
+
+import re
+import sys
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from ..errors import QueryError
+from .common import Output, harmless, open_memory, run, scope_option, shared_options
+from .search import print_result
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from ..memory import Memory
+    from ..types import Note, Recall, Receipt
+
+__all__ = [
+    "edit_command",
+    "forget_command",
+    "move_command",
+    "read_command",
+    "recall_command",
+    "remember_command",
+]
+
+LINES = "\n\t"
+_INCOMPLETE = 1
+
+
+class _Place(click.ParamType[Any]):
+    """What is named in one word: a chunk, a file, or lines of a file."""
+
+    name = "place"
+    _LINES = re.compile(r"(?P<path>.+):(?P<start>[1-9][0-9]*)(?:-(?P<end>[1-9][0-9]*))?")
+    _CHUNK = re.compile(r"[0-9a-f]{16}")
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        if isinstance(value, dict):
+            return value
+        if found := self._LINES.fullmatch(value):
+            start = int(found["start"])
+            return {"path": found["path"], "start": start, "end": int(found["end"] or start)}
+        return {"chunk": value} if self._CHUNK.fullmatch(value) else {"path": value}
+
+
+PLACE = _Place()
+_PLACE_HELP = "PLACE is a chunk, as a search with --json names it, or lines of a file: memory/team/2026-11-29.md:3-4"
+
+
+def _text(words: tuple[str, ...]) -> str:
+    """The text that is given as words, or else on standard input."""
+    if words and words != ("-",):
+        return " ".join(words)
+    if sys.stdin.isatty():
+        click.echo("Write the text, and end it with Ctrl-D on a line of its own.", err=True)
+    # Bytes: what stands there is written as it is, and not as the system's encoding has it.
+    return sys.stdin.buffer.read().decode("utf-8-sig", "replace")
+
+
+def _metadata(pairs: tuple[str, ...], tags: tuple[str, ...]) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for pair in pairs:
+        key, equals, value = pair.partition("=")
+        if not equals:
+            raise click.UsageError(f"--metadata takes KEY=VALUE, not {pair!r}.")
+        found[key] = value
+    return found | ({"tags": list(tags)} if tags else {})
+
+
+def _tell(output: Output, note: Note, done: str) -> None:
+    if output.json:
+        output.data(note)
+    elif not output.quiet:
+        lines = f"{note.start_line}-{note.end_line}" if note.end_line > note.start_line else f"{note.start_line}"
+        output.line(f"{done} {harmless(note.path)}:{lines}")
+    output.notes(note.notes)
+    output.notes(f"Nearly the same stands in {place}" for place in note.similar)
+
+
+@click.command("remember", epilog="Without TEXT, or with -, the text is read from standard input.")
+@click.argument("text", nargs=-1)
+@click.option("--source", help="The label of a source: a folder below memory/, made if need be.")
+@click.option("--file", metavar="FILE", help="Write to this file, as to an evergreen one, instead of today's.")
+@click.option("--heading", help="Write at the end of the section with this heading, made if need be.")
+@click.option("--tag", "tags", multiple=True, help="A tag. May be given several times.")
+@click.option(
+    "--metadata",
+    "pairs",
+    multiple=True,
+    metavar="KEY=VALUE",
+    help="What else is known: session=42, or valid_until=2027-01-31.",
+)
+@click.option("--supersedes", metavar="PLACE", help="What this takes the place of: a chunk, or lines of a file.")
+@scope_option
+@shared_options
+def remember_command(
+    output: Output,
+    workspace: Path,
+    *,
+    text: tuple[str, ...],
+    tags: tuple[str, ...],
+    pairs: tuple[str, ...],
+    scope: str | None,
+    **options: str | None,
+) -> None:
+    """Write TEXT to a memory file, so that every search from now on finds it."""
+
+    async def work() -> Note:
+        async with open_memory(workspace, output, scope) as memory:
+            note = await memory.remember(_text(text), metadata=_metadata(pairs, tags), **options)
+            output.notes(memory.plugins.problems)
+            return note
+
+    note = run(work())
+    _tell(output, note, "Remembered before:" if note.duplicate_of else "Remembered:")
+
+
+@click.command("recall")
+@click.argument("query", nargs=-1, required=True)
+@click.option("--max-tokens", type=int, default=1500, show_default=True, help="How long the text may be.")
+@click.option("--source", help="Only files with this source label.")
+@click.option("--since", metavar="DATE", help="Only dated files of that day or later.")
+@click.option("--until", metavar="DATE", help="Only dated files of that day or earlier.")
+@click.option("--as-of", metavar="DATE", help="What was believed on that day.")
+@scope_option
+@shared_options
+def recall_command(
+    output: Output, workspace: Path, *, query: tuple[str, ...], max_tokens: int, scope: str | None, **options: Any
+) -> None:
+    """Print what the memory knows about QUERY, as one text for the prompt of a model.
+
+    It is quoted as data, with where each part stands. Nothing is printed where nothing is known.
+    """
+    given = {name: value for name, value in options.items() if value is not None}
+
+    async def work() -> Recall:
+        async with open_memory(workspace, output, scope) as memory:
+            with output.progress("Indexing") as on_progress, output.progress("Embedding") as on_embedding:
+                found = await memory.recall(
+                    " ".join(query),
+                    max_tokens=max_tokens,
+                    on_progress=on_progress,
+                    on_embedding=on_embedding,
+                    **given,
+                )
+            output.notes(memory.plugins.problems)
+            return found
+
+    found = run(work())
+    if output.json:
+        results = [{"path": r.path, "start_line": r.start_line, "end_line": r.end_line} for r in found.results]
+        output.data({"text": found.text, "tokens": found.tokens, "results": results, "notes": found.results.notes})
+    elif found:
+        output.line(harmless(found.text.rstrip("\n"), keep=LINES))
+    output.notes(found.results.notes)
+
+
+@click.command("read")
+@click.argument("place", type=PLACE)
+@scope_option
+@shared_options
+def read_command(output: Output, workspace: Path, *, place: dict[str, Any], scope: str | None) -> None:
+    """Print a memory file, or some lines of it.
+
+    PLACE is a file, or lines of one, such as memory/team/2026-11-29.md:3-4
+    """
+    if "chunk" in place:
+        place = {"path": place["chunk"]}
+
+    async def work() -> str:
+        async with open_memory(workspace, output, scope) as memory:
+            return await memory.read(**place)
+
+    text = run(work())
+    if output.json:
+        output.data(place | {"text": text})
+    else:
+        output.line(harmless(text, keep=LINES))
+
+
+@click.command("edit", epilog=_PLACE_HELP)
+@click.argument("place", type=PLACE)
+@click.argument("text", nargs=-1)
+@scope_option
+@shared_options
+def edit_command(
+    output: Output, workspace: Path, *, place: dict[str, Any], text: tuple[str, ...], scope: str | None
+) -> None:
+    """Put TEXT in the place of a chunk, or of lines of a file.
+
+    Without TEXT, or with -, it is read from standard input. Nothing else in the file is touched.
+    """
+
+    async def work() -> Note:
+        async with open_memory(workspace, output, scope) as memory:
+            return await memory.edit(_text(text), **place)
+
+    _tell(output, run(work()), "Changed:")
+
+
+@click.command("move", epilog=_PLACE_HELP)
+@click.argument("place", type=PLACE)
+@click.argument("to")
+@scope_option
+@shared_options
+def move_command(output: Output, workspace: Path, *, place: dict[str, Any], to: str, scope: str | None) -> None:
+    """Move a chunk, or lines of a file, to the end of the file TO; or move a whole file.
+
+    TO is relative to the workspace if it is below memory/ there, else to memory/.
+    """
+
+    async def work() -> Note:
+        async with open_memory(workspace, output, scope) as memory:
+            return await memory.move(to, **place)
+
+    _tell(output, run(work()), "Moved to:")
+
+
+@click.command("forget", epilog=_PLACE_HELP)
+@click.argument("place", type=PLACE, required=False)
+@click.option("--query", help="Forget what a search finds: each result is shown, and forgotten if you say so.")
+@click.option(
+    "-n", "--max-results", type=int, default=6, show_default=True, help="How many results to show for --query."
+)
+@click.option("-y", "--yes", is_flag=True, help="Do not ask. With --query, forget all results that are shown.")
+@scope_option
+@shared_options
+def forget_command(
+    output: Output,
+    workspace: Path,
+    *,
+    place: dict[str, Any] | None,
+    query: str | None,
+    max_results: int,
+    yes: bool,
+    scope: str | None,
+) -> int:
+    """Take a text out of its file, of every index and of the cache, for good.
+
+    What is printed says where it stood, and that none of these places holds it any more.
+    """
+    if (place is None) == (query is None):
+        raise click.UsageError("Name either a PLACE, or a --query.")
+
+    async def work() -> list[Receipt]:
+        async with open_memory(workspace, output, scope) as memory:
+            if query is not None:
+                return await _forget_results(memory, output, query, max_results, yes=yes)
+            if not yes:
+                named = place or {}
+                if "chunk" in named:
+                    found = (await memory.find_chunk(named["chunk"])).text
+                else:
+                    found = await memory.read(named["path"], named.get("start"), named.get("end"))
+                _show(found)
+                if not click.confirm("Forget this?", err=True):
+                    raise click.Abort
+            return [await memory.forget(**(place or {}))]
+
+    receipts = run(work())
+    if output.json:
+        output.data([_as_json(receipt) for receipt in receipts])
+    for receipt in receipts:
+        if not output.json:
+            _print_receipt(output, receipt)
+        output.notes(receipt.notes)
+        output.notes(f"The same stands in {place} too, and was left there." for place in receipt.elsewhere)
+    if not receipts:
+        output.note("Nothing was forgotten.")
+    return 0 if all(not any(trace.after for trace in receipt.traces) for receipt in receipts) else _INCOMPLETE
+
+
+async def _forget_results(memory: Memory, output: Output, query: str, max_results: int, *, yes: bool) -> list[Receipt]:
+    """Forget those of the results of a search that somebody says yes to."""
+    results = await memory.search(query, max_results=max_results)
+    output.notes(results.notes)
+    if not results:
+        output.note("No results.")
+    if not yes and output.json:
+        raise QueryError("With --json nobody can be asked: add --yes, or name the chunks.")
+    receipts = []
+    for rank, result in enumerate(results, 1):
+        if not yes:
+            print_result(Output(), rank, result, full=True)
+            if not click.confirm("Forget this?", err=True):
+                continue
+        receipts.append(await memory.forget(chunk=result.chunk))
+    return receipts
+
+
+def _show(text: str) -> None:
+    click.echo(harmless(text, keep=LINES), err=True)
+    click.echo(err=True)
+
+
+def _as_json(receipt: Receipt) -> dict[str, Any]:
+    from attrs import asdict
+
+    return asdict(receipt) | {"complete": receipt.complete}
+
+
+def _print_receipt(output: Output, receipt: Receipt) -> None:
+    lines = f"{receipt.start_line}-{receipt.end_line}"
+    output.line(f"Forgotten: {harmless(receipt.path)}:{lines} (SHA-256 {receipt.sha256[:16]}...)")
+    rows = [[trace.place, str(trace.before), str(trace.after)] for trace in receipt.traces]
+    output.table(["place", "before", "now"], rows)

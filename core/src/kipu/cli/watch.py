@@ -1,0 +1,47 @@
+"""``kipu watch``."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+import attrs
+import click
+
+from .common import Output, harmless, open_memory, run, scope_option, shared_options
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from ..watching import Event, FileSummary
+
+__all__ = ["watch_command"]
+
+_ANOTHER_WATCHES = 5
+
+
+@click.command("watch")
+@scope_option
+@shared_options
+def watch_command(output: Output, workspace: Path, *, scope: str | None) -> int:
+    """Take in what changes on disk, as it changes, until Ctrl-C. With --json, each change is a line of JSON.
+
+    Searches look at the files by themselves: this is for who wants to see changes, and for large workspaces.
+    """
+
+    def tell(event: Event, path: str, summary: FileSummary) -> None:
+        if output.json:
+            output.data_line({"event": event, "path": path} | attrs.asdict(summary))
+        elif not output.quiet:
+            output.line(f"{event} {harmless(path)} ({harmless(str(summary))})")
+
+    async def work() -> int:
+        async with open_memory(workspace, output, scope) as memory:
+            if not await memory.start_watching(tell, on_problem=output.note):
+                output.note(f"Another process watches {memory.workspace} already. Searches find what it takes in.")
+                return _ANOTHER_WATCHES
+            output.note(f"Watching {memory.workspace}. To stop: Ctrl-C")
+            await asyncio.Event().wait()
+            return 0
+
+    return run(work())

@@ -1,0 +1,216 @@
+"""Asks a model to distil: within a budget for each day, in parts that it can take, and never more often than said."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+from typing import TYPE_CHECKING, Any
+
+import attrs
+
+from .conversations import in_parts
+from .database import make_hidden_folder
+from .errors import (
+    BudgetExceededError,
+    ConversationTooLongError,
+    FlusherBusyError,
+    FlusherError,
+    KipuError,
+    PluginFailedError,
+)
+from .recalling import estimate_tokens
+from .types import Distillation, Message
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from datetime import date
+    from pathlib import Path
+
+    from .config import MemoryConfig
+    from .types import Flusher
+
+__all__ = ["NOTHING", "Budget", "Distilling", "facts_of", "said_today"]
+
+NOTHING = "NOTHING_TO_REMEMBER"
+"""What a model answers where nothing is worth keeping: this, and nothing else."""
+
+_DEFAULT_WINDOW = 32_000
+# What is kept free of a model's window for its answer, and the smallest part that is still cut in two.
+_ANSWER_TOKENS = 2_000
+_SMALLEST_PART = 200
+_TRIES = 3
+BACKOFF_SECONDS = (1.0, 4.0)
+_LONGEST_WAIT_SECONDS = 30.0
+_DAYS_KEPT = 31
+
+
+class Budget:
+    """What the calls of a workspace's models may cost on one day, over all processes.
+
+    It stands in a file beside the index, which is made anew at any time and would forget it.
+    """
+
+    def __init__(self, hidden: Path, config: MemoryConfig) -> None:
+        self._path = hidden / "usage.json"
+        self._config = config
+
+    def check(self, calls: int) -> None:
+        """Raise BudgetExceededError where so many calls are more than what is left of the day."""
+        self._spend(calls, 0, check=True, book=False)
+
+    def spend(self, calls: int, tokens: int, *, check: bool = True) -> None:
+        """Write down what is about to be spent.
+
+        :raises BudgetExceededError: it would be more than a day may cost.
+        """
+        self._spend(calls, tokens, check=check, book=True)
+
+    def _spend(self, calls: int, tokens: int, *, check: bool, book: bool) -> None:
+        from filelock import FileLock
+
+        make_hidden_folder(self._path.parent)
+        with FileLock(self._path.with_suffix(".lock"), thread_local=False):
+            used = self._read()
+            today = self._config.today().isoformat()
+            day = used.setdefault(today, {"calls": 0, "tokens": 0})
+            limits = self._config.flush
+            for what, asked, most in (
+                ("calls", calls, limits.calls_per_day),
+                ("tokens", tokens, limits.tokens_per_day),
+            ):
+                if check and day[what] + asked > most:
+                    raise BudgetExceededError(
+                        f"This would take {asked:,} {what} of a model; {day[what]:,} of the {most:,} that a day may "
+                        f"cost here are spent. Nothing was sent. To allow more: [flush] {what}_per_day in kipu.toml."
+                    )
+            day["calls"] += calls
+            day["tokens"] = max(0, day["tokens"] + tokens)
+            if book:
+                self._write({key: used[key] for key in sorted(used)[-_DAYS_KEPT:]})
+
+    def _read(self) -> dict[str, dict[str, int]]:
+        try:
+            found = json.loads(self._path.read_text("utf-8"))
+            return {
+                str(day): {"calls": int(spent["calls"]), "tokens": int(spent["tokens"])} for day, spent in found.items()
+            }
+        except FileNotFoundError:
+            return {}
+        except (ValueError, TypeError, KeyError, AttributeError) as error:
+            raise KipuError(
+                f"{self._path}, which says what models cost so far, cannot be read: {error}. Mend or delete it."
+            ) from None
+
+    def _write(self, used: dict[str, dict[str, int]]) -> None:
+        whole = self._path.with_suffix(f".{os.getpid()}.tmp")
+        whole.write_text(json.dumps(used, indent=1) + "\n", "utf-8")
+        os.replace(whole, self._path)
+
+
+@attrs.define
+class Distilling:
+    """One flush, or one compaction: a flusher, the model to ask, and what it may cost."""
+
+    flusher: Flusher
+    model: str | None
+    budget: Budget
+    notes: list[str] = attrs.field(factory=list)
+
+    async def parts(self, messages: Sequence[Message], instructions: str) -> list[list[Message]]:
+        """Messages in parts that the model can take together with the instructions.
+
+        :raises BudgetExceededError: to ask about all of them would be more than is left of this day.
+        """
+        # Off the event loop: to know its window, a flusher may load what it asks its model with.
+        window = await asyncio.to_thread(getattr, self.flusher, "window", None) or _DEFAULT_WINDOW
+        # Tokens are estimated, and a flusher labels each message: a tenth is left for that.
+        room = max(_SMALLEST_PART, int(window * 0.9) - estimate_tokens(instructions) - _ANSWER_TOKENS)
+        parts = in_parts(messages, room)
+        await asyncio.to_thread(self.budget.check, len(parts))
+        return parts
+
+    async def about(self, messages: Sequence[Message], instructions: str, depth: int = 0) -> str:
+        """What a model answers about messages, asked in halves where they or the answer are too long."""
+        try:
+            answer = await self._ask(messages, instructions)
+            if answer.complete:
+                return answer.text
+            problem = "the answer of the model was cut off because it became too long"
+        except ConversationTooLongError as error:
+            if depth > 5:
+                raise
+            answer, problem = None, str(error)
+        halves = _halves(messages) if depth <= 5 else []
+        if halves:
+            said = [await self.about(half, instructions, depth + 1) for half in halves]
+            return "\n".join(part for part in said if part.strip() != NOTHING) or NOTHING
+        if answer is None:
+            raise ConversationTooLongError(problem)
+        whole = answer.text.rpartition("\n")[0]
+        self.notes.append(f"For a part of it, {problem}; what it had said until then is kept, without the last line.")
+        return whole or NOTHING
+
+    async def _ask(self, messages: Sequence[Message], instructions: str) -> Distillation:
+        flusher: Any = self.flusher  # a plugin may return anything
+        expected = estimate_tokens(instructions) + sum(estimate_tokens(message.text) for message in messages)
+        for attempt in range(_TRIES):
+            await asyncio.to_thread(self.budget.spend, 1, expected)
+            try:
+                answer = await flusher.distill(messages, instructions=instructions, model=self.model)
+            except FlusherBusyError as error:
+                wait = error.retry_after if error.retry_after is not None else BACKOFF_SECONDS[min(attempt, 1)]
+                if attempt == _TRIES - 1 or wait > _LONGEST_WAIT_SECONDS:
+                    raise
+                await asyncio.sleep(wait)
+                continue
+            except KipuError:
+                raise
+            except (Exception, SystemExit) as error:
+                kind = type(self.flusher)
+                raise PluginFailedError(
+                    f"The flusher {kind.__name__} ({kind.__module__}) failed: {type(error).__name__}: {error}. "
+                    "Nothing was written."
+                ) from error
+            if not isinstance(answer, Distillation):
+                raise PluginFailedError(f"The flusher returned {answer!r}, and must return a Distillation.")
+            if answer.tokens:
+                await asyncio.to_thread(self.budget.spend, 0, answer.tokens - expected, check=False)
+            return answer
+        raise FlusherError("The model was busy.")  # not reached: the last attempt raises
+
+
+def _halves(messages: Sequence[Message]) -> list[list[Message]]:
+    """Messages in two parts of about the same length; nothing where they are too short to be cut."""
+    total = sum(estimate_tokens(message.text) + 5 for message in messages)
+    if total < _SMALLEST_PART:
+        return []
+    parts = in_parts(messages, total // 2 + 1)
+    return [parts[0], [message for part in parts[1:] for message in part]] if len(parts) > 1 else []
+
+
+def facts_of(answer: str) -> list[str]:
+    """The facts in a model's answer: items of a list, or paragraphs; nothing where it found nothing."""
+    facts: list[str] = []
+    new = True
+    for line in answer.replace("\r\n", "\n").split("\n"):
+        bare = line.strip()
+        if not bare or bare == NOTHING or set(bare) <= {"-", "`", "*"}:
+            new = True
+        elif line.startswith(("- ", "* ", "+ ", "• ")):
+            facts.append(line[2:].strip())
+            new = False
+        elif new and not line[0].isspace():
+            facts.append(bare)
+            new = False
+        elif facts:
+            facts[-1] += f"\n{bare}"
+            new = False
+        else:
+            facts.append(bare)
+    return facts
+
+
+def said_today(today: date) -> str:
+    """The day, as a model should be told it."""
+    return f"{today.isoformat()} ({today.strftime('%A')})"

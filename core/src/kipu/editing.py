@@ -1,0 +1,144 @@
+"""Where words go in a memory file: how lines are added, replaced and taken out, with nothing else touched."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any
+
+from .entries import fenced
+from .errors import QueryError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from .decoding import TextFile
+
+__all__ = ["append", "below_headings", "check_heading", "remove", "replace", "without_text"]
+
+_ITEM = re.compile(r"(?:[-*+]|[0-9]{1,9}[.)])[ \t]")
+_HEADING = re.compile(r"(#{1,6})(?:[ \t]+(?P<title>.*?))?(?:[ \t]+#+)?[ \t]*$")
+
+
+def check_heading(heading: Any) -> str:
+    """The title of a heading, without its marks.
+
+    :raises QueryError: it is no text of one line.
+    """
+    title = heading.strip() if isinstance(heading, str) else ""
+    found = _HEADING.match(title) or _HEADING.match(f"# {title}")
+    title = (found["title"] or "").strip() if found else title
+    if not title or len(title.splitlines()) > 1 or "\0" in title:
+        raise QueryError(f"A heading is a text of one line, not {heading!r}.")
+    return title.encode("utf-8", "replace").decode("utf-8")
+
+
+def append(file: TextFile, entry: Sequence[str], heading: str | None = None) -> tuple[TextFile, int]:
+    """Put the lines of an entry at the end of a file, or of the section below a heading, which is made if need be.
+
+    :return: the file, and the number of the entry's first line, from 1.
+    """
+    plain = file.plain_lines
+    headings = _headings(plain)
+    at, title = len(plain), []
+    if heading is not None:
+        places = [place for place, (index, text) in enumerate(headings) if text == heading]
+        if places:
+            following = headings[places[0] + 1 : places[0] + 2]
+            at = following[0][0] if following else len(plain)
+        else:
+            title = [f"## {heading}", ""]
+    while at > 0 and not plain[at - 1].strip():
+        at -= 1
+    before = plain[at - 1] if at else ""
+    # An item goes on with the list above it; all else begins after a blank line.
+    goes_on = not title and _ITEM.match(entry[0]) is not None and _is_in_list(plain, at)
+    above = ([] if goes_on or not before else [""]) + title
+    new = above + list(entry)
+    if at < len(plain) and plain[at].strip():
+        new.append("")
+    end = file.line_end
+    lines = list(file.lines)
+    if at and not lines[at - 1].endswith(("\n", "\r")):
+        lines[at - 1] += end
+    changed = file._replace(lines=[*lines[:at], *(line + end for line in new), *lines[at:]])
+    return changed, at + len(above) + 1
+
+
+def _headings(lines: Sequence[str]) -> list[tuple[int, str]]:
+    """The headings of a file: the index of each, and its title. What stands in a fence or in an item is none."""
+    inside = fenced(lines)
+    return [
+        (index, (heading["title"] or "").strip())
+        for index, line in enumerate(lines)
+        if not inside[index] and (heading := _HEADING.match(line))
+    ]
+
+
+def _is_in_list(lines: Sequence[str], end: int) -> bool:
+    """Whether the last line before ``end`` belongs to an item of a list that is not indented."""
+    for index in range(end - 1, -1, -1):
+        line = lines[index]
+        if _ITEM.match(line):
+            return line[0] in "-*+"
+        if line.strip() and line[0] not in " \t":
+            return False
+    return False
+
+
+def replace(file: TextFile, start: int, end: int, new: Sequence[str]) -> TextFile:
+    """Put other lines in the place of the lines from ``start`` to ``end``, which count from 1 and are included."""
+    line_end = file.line_end
+    ends_file = end >= len(file.lines) and not "".join(file.lines[-1:]).endswith(("\n", "\r"))
+    lines = [line + line_end for line in new]
+    if ends_file and lines:
+        lines[-1] = new[-1]
+    return file._replace(lines=[*file.lines[: start - 1], *lines, *file.lines[end:]])
+
+
+def below_headings(text: str) -> int:
+    """How many lines of a text are headings, and blank lines, that stand above all else that it says."""
+    count = 0
+    for line in (lines := text.split("\n")):
+        if line.strip() and not _HEADING.match(line):
+            return count
+        count += 1
+    return 0 if count == len(lines) else count
+
+
+def remove(file: TextFile, start: int, end: int) -> TextFile | None:
+    """Take out lines, the headings above them that nothing is left below, and a blank line of the two around them.
+
+    :return: the file; None where nothing is left in it but blank lines.
+    """
+    plain = file.plain_lines
+    first, last = start - 1, min(end, len(plain))
+    titles = {index for index, _ in _headings(plain)}
+    while True:
+        above = first - 1
+        while above >= 0 and not plain[above].strip():
+            above -= 1
+        below = last
+        while below < len(plain) and not plain[below].strip():
+            below += 1
+        if above < 0 or above not in titles or (below < len(plain) and below not in titles):
+            break
+        if below < len(plain) and _level(plain[below]) > _level(plain[above]):
+            break
+        first = above
+    if (first == 0 or not plain[first - 1].strip()) and last < len(plain) and not plain[last].strip():
+        last += 1
+    lines = [*file.lines[:first], *file.lines[last:]]
+    while last >= len(file.lines) and lines and not lines[-1].strip():
+        lines.pop()
+    return file._replace(lines=lines) if any(line.strip() for line in lines) else None
+
+
+def _level(line: str) -> int:
+    found = _HEADING.match(line)
+    return len(found[1]) if found else 7
+
+
+def without_text(file: TextFile, start: int, end: int, text: str) -> TextFile | None:
+    """Take a text out of lines that hold more than it, as a chunk of a very long line; None where nothing is left."""
+    left = "\n".join(file.plain_lines[start - 1 : end]).replace(text, "", 1)
+    return replace(file, start, end, left.split("\n")) if left.strip() else remove(file, start, end)

@@ -1,0 +1,379 @@
+"""Remembers, reads, changes and moves what stands in memory files, and indexes it before it returns.
+
+Each change is made under the lock of the workspace, from what the file says at that moment; what somebody else saves
+in between is never overwritten: the change is worked out anew.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import secrets
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+
+from . import editing
+from .decoding import NotTextError, TextFile
+from .entries import check_metadata, entries_of, format_entry, metadata_line, normalized, said_in
+from .errors import FileChangedError, KipuError, MemoryFileError, PluginFailedError, QueryError
+from .locating import checked_lines, inside_of, read_file
+from .types import Note, Place
+from .writing import FileChange
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Awaitable, Callable, Mapping, Sequence
+
+    from .components import Components
+    from .config import MemoryConfig
+    from .entries import Entry
+    from .locating import Locating, Target
+    from .syncing import Syncing
+    from .writing import Writer
+
+__all__ = ["Keeping", "Written"]
+
+Answer = TypeVar("Answer")
+
+_ATTEMPTS = 5
+
+
+class Written(NamedTuple):
+    """Several entries that were written at once: where, and as what."""
+
+    notes: list[Note]
+    prepared: list[str]
+
+
+class Keeping:
+    """What writes to the files of one memory."""
+
+    def __init__(
+        self,
+        config: MemoryConfig,
+        components: Components,
+        syncing: Syncing,
+        writer: Writer,
+        where: Locating,
+    ) -> None:
+        self._config = config
+        self._components = components
+        self._syncing = syncing
+        self._where = where
+        self.writer = writer
+
+    # --- remembering -----------------------------------------------------------------------------------------------
+
+    async def remember(
+        self,
+        text: str,
+        *,
+        source: str | None,
+        file: str | os.PathLike[str] | None,
+        heading: str | None,
+        metadata: Mapping[str, Any] | None,
+        supersedes: str | None,
+    ) -> Note:
+        """Write one entry. See `kipu.Memory.remember`."""
+        said, known = said_in(text), check_metadata(metadata)
+        title = None if heading is None else editing.check_heading(heading)
+        path, real = self._where.place(source, file)
+        async with self.writer.locked():
+            await self._syncing.take_in()
+            said, notes = await self.prepared(said, path)
+            for key, value in known.items():
+                known[key], more = await self.prepared(value, path)
+                notes += more
+            old = await self._where.named(supersedes) if supersedes is not None else None
+            if place := await self._where.same(said, path, known):
+                if old is not None:
+                    notes += await self._taken_by(place, old)
+                return await self._duplicate(place, said, notes)
+            similar = await self._where.similar(said, path)
+            if old is not None:
+                known.setdefault("id", secrets.token_hex(4))
+            start, length = await self._add(path, real, [(said, known)], title, old, known.get("id"))
+            notes += await self._indexed([path, *([old.path] if old else [])])
+        end = start[0] + length[0] - 1
+        chunk = await self._where.chunk_at(Place(path, start[0], end))
+        return Note(path, start[0], end, said, chunk, None, similar, known.get("id"), notes)
+
+    async def add_entries(self, texts: Sequence[str], path: str, real: str, metadata: Mapping[str, str]) -> Written:
+        """Write several entries at the end of one file, all or none; those that are there already are left out.
+
+        Call it while you hold the lock.
+        """
+        await self._syncing.take_in()
+        notes: list[str] = []
+        new: list[str] = []
+        for text in texts:
+            said, more = await self.prepared(said_in(text), path)
+            notes += more
+            if normalized(said) not in map(normalized, new) and not await self._where.same(said, path, metadata):
+                new.append(said)
+        if not new:
+            return Written([], [])
+        starts, lengths = await self._add(path, real, [(said, dict(metadata)) for said in new], None, None, None)
+        notes += await self._indexed([path])
+        places = [Place(path, start, start + length - 1) for start, length in zip(starts, lengths, strict=True)]
+        written = [
+            Note(path, place.start_line, place.end_line, said, await self._where.chunk_at(place), notes=notes)
+            for place, said in zip(places, new, strict=True)
+        ]
+        return Written(written, new)
+
+    async def _add(
+        self,
+        path: str,
+        real: str,
+        entries: Sequence[tuple[str, Mapping[str, str]]],
+        title: str | None,
+        old: Target | None,
+        id: str | None,
+    ) -> tuple[list[int], list[int]]:
+        """Append entries to a file, and say in another one that was superseded by what: the first lines and lengths."""
+        formatted = [format_entry(said, metadata) for said, metadata in entries]
+
+        async def attempt() -> tuple[list[int], list[int]]:
+            changes = []
+            data, document = await asyncio.to_thread(read_file, real, path)
+            file = document if data is not None else self._new_file(path)
+            if old is not None and old.real == real:
+                file = self._superseded(file, old, id or "")
+            elif old is not None:
+                old_data, old_file = await asyncio.to_thread(read_file, old.real, old.path)
+                after = self._superseded(old_file, old, id or "").data()
+                changes.append(FileChange(old.real, old_data, after))
+            starts = []
+            for lines in formatted:
+                file, start = editing.append(file, lines, title)
+                starts.append(start)
+            changes.insert(0, FileChange(real, data, _encoded(file, path)))
+            await self.writer.apply(changes)
+            return starts, [len(lines) for lines in formatted]
+
+        return await _again(attempt)
+
+    def _new_file(self, path: str) -> TextFile:
+        """A file that does not exist yet: a dated one says its date, which is indexed with all that it holds."""
+        name = path.rpartition("/")[2].removesuffix(".md")
+        return TextFile([f"# {name}\n"] if name == self._config.today().isoformat() else [])
+
+    async def _taken_by(self, place: Place, old: Target) -> list[str]:
+        """Have an entry say that one took its place which is there already; what cannot be indexed, in sentences."""
+        _, real = self._where.existing(place.path)
+
+        async def attempt() -> None:
+            data, file = await asyncio.to_thread(read_file, real, place.path)
+            found = (entry for entry in entries_of(file.plain_lines) if entry.start_line == place.start_line)
+            if (new := next(found, None)) is None:
+                raise FileChangedError(f"{place} does not say any more what it said. Try again.")
+            id = new.metadata.get("id") or secrets.token_hex(4)
+            # From the bottom up, so that the lines above are still where they were.
+            if old.real == real and old.start_line > new.start_line:
+                file = _noted(self._superseded(file, old, id), new, {"id": id})
+            else:
+                file = _noted(file, new, {"id": id})
+                file = self._superseded(file, old, id) if old.real == real else file
+            changes = [FileChange(real, data, _encoded(file, place.path))]
+            if old.real != real:
+                old_data, old_file = await asyncio.to_thread(read_file, old.real, old.path)
+                changes.append(FileChange(old.real, old_data, _encoded(self._superseded(old_file, old, id), old.path)))
+            await self.writer.apply(changes)
+
+        if old.real == real and place.start_line <= old.start_line <= place.end_line:
+            raise QueryError(f"{place} says that already: it cannot take its own place.")
+        await _again(attempt)
+        return await self._indexed([place.path, old.path])
+
+    def _superseded(self, file: TextFile, old: Target, id: str) -> TextFile:
+        """A file in which an entry says what took its place, and until when it was believed."""
+        entry, today = _entry_at(file, old), self._config.today().isoformat()
+        until = min(today, entry.metadata.get("valid_until", today))  # it may not have been believed any more anyway
+        return _noted(file, entry, {"superseded_by": id, "valid_until": until})
+
+    # --- reading, changing, moving -----------------------------------------------------------------------------------
+
+    async def read(self, path: str | os.PathLike[str], start: int | None, end: int | None) -> str:
+        """What a memory file says. See `kipu.Memory.read`."""
+        name, real = self._where.existing(path)
+        _, file = await asyncio.to_thread(read_file, real, name)
+        lines = file.plain_lines
+        first, last = checked_lines(name, start, end, len(lines))
+        return "\n".join(lines[first - 1 : last])
+
+    async def edit(
+        self,
+        text: str,
+        *,
+        chunk: str | None,
+        path: str | os.PathLike[str] | None,
+        start: int | None,
+        end: int | None,
+    ) -> Note:
+        """Put a text in the place of another one. See `kipu.Memory.edit`."""
+        said_in(text)  # what cannot be written is not looked for
+        text = text.encode("utf-8", "replace").decode("utf-8")
+        lines = text.replace("\r\n", "\n").replace("\r", "\n").strip("\n").split("\n")
+        async with self.writer.locked():
+            await self._syncing.take_in()
+            target = await self._where.target(chunk, path, start, end)
+            said, notes = await self.prepared("\n".join(lines), target.path)
+
+            async def attempt() -> None:
+                data, file = await asyncio.to_thread(read_file, target.real, target.path)
+                inside = inside_of(file, target)
+                changed = editing.replace(
+                    file, target.start_line, target.end_line, inside.replace(target.text, said, 1).split("\n")
+                )
+                await self.writer.apply([FileChange(target.real, data, _encoded(changed, target.path))])
+
+            await _again(attempt)
+            notes += await self._indexed([target.path])
+        last = target.start_line + said.count("\n")
+        name = await self._where.chunk_at(Place(target.path, target.start_line, last))
+        return Note(target.path, target.start_line, last, said, name, notes=notes)
+
+    async def move(
+        self,
+        to: str | os.PathLike[str],
+        *,
+        chunk: str | None,
+        path: str | os.PathLike[str] | None,
+        start: int | None,
+        end: int | None,
+    ) -> Note:
+        """Move a file, or lines of one to the end of another. See `kipu.Memory.move`."""
+        name, real = self._where.place(None, to)
+        whole = chunk is None and path is not None and start is None and end is None
+        async with self.writer.locked():
+            await self._syncing.take_in()
+            target = await self._where.target(chunk, path, start, end)
+            if target.real == real:
+                raise QueryError(f"{target.path} is where it is to be moved to.")
+            if not whole and (metadata := await self._where.metadata_below(target)):
+                target = target._replace(end_line=target.end_line + 1, text=f"{target.text}\n{metadata}")
+
+            async def attempt() -> int:
+                data, file = await asyncio.to_thread(read_file, target.real, target.path)
+                there, other = await asyncio.to_thread(read_file, real, name)
+                if whole:
+                    if there is not None:
+                        raise QueryError(f"{name} is there already. Name the lines that are to be moved into it.")
+                    moved = FileChange(real, None, data, like=target.real)
+                    await self.writer.apply([moved, FileChange(target.real, data, None)])
+                    return 1
+                inside_of(file, target)
+                changed, first = editing.append(other, target.text.split("\n"))
+                left = self._without(file, target)
+                await self.writer.apply(
+                    [
+                        FileChange(real, there, _encoded(changed, name)),
+                        FileChange(target.real, data, None if left is None else left.data()),
+                    ]
+                )
+                return first
+
+            first = await _again(attempt)
+            notes = await self._indexed([target.path, name], everything=whole)
+        last = first + (0 if whole else target.text.count("\n"))
+        return Note(name, first, last, target.text, await self._where.chunk_at(Place(name, first, last)), notes=notes)
+
+    async def take_out(self, target: Target) -> None:
+        """Remove lines from their file. Call it while you hold the lock."""
+
+        async def attempt() -> None:
+            data, file = await asyncio.to_thread(read_file, target.real, target.path)
+            inside_of(file, target)
+            left = self._without(file, target)
+            await self.writer.apply([FileChange(target.real, data, None if left is None else left.data())])
+
+        await _again(attempt)
+
+    @staticmethod
+    def _without(file: TextFile, target: Target) -> TextFile | None:
+        if inside_of(file, target) == target.text:
+            return editing.remove(file, target.start_line, target.end_line)
+        return editing.without_text(file, target.start_line, target.end_line, target.text)
+
+    # --- within ----------------------------------------------------------------------------------------------------
+
+    async def _duplicate(self, place: Place, said: str, notes: list[str]) -> Note:
+        chunk = await self._where.chunk_at(place)
+        return Note(place.path, place.start_line, place.end_line, said, chunk, duplicate_of=place, notes=notes)
+
+    async def prepared(self, text: str, path: str) -> tuple[str, list[str]]:
+        """A text as the preparers let it be written, and what they say of it.
+
+        :raises PluginFailedError: one of them failed: nothing is written then.
+        """
+        notes: list[str] = []
+        for name, preparer in self._components.preparers():
+            try:
+                prepared = await asyncio.to_thread(preparer.prepare, text, path)
+                text, more = prepared.text, list(prepared.notes)
+                notes += more
+                said_in(text)
+            except (Exception, SystemExit) as error:
+                raise PluginFailedError(
+                    f'The preparer "{name}" failed: {type(error).__name__}. Nothing was written. To write without it: '
+                    "[writing] preparers = [] in kipu.toml."
+                ) from error
+        return text, notes
+
+    async def _indexed(self, paths: Sequence[str], *, everything: bool = False) -> list[str]:
+        """Take what was written into the index. Where that cannot be, the next search does it, and a note says so."""
+        try:
+            await self._syncing.take_in(None if everything else list(dict.fromkeys(paths)))
+        except KipuError as error:
+            return [f"It is written, and will be found when the index can be written again. {error}"]
+        return []
+
+
+async def _again(attempt: Callable[[], Awaitable[Answer]]) -> Answer:
+    """Work a change out anew where somebody else saved the file meanwhile; not for ever."""
+    for _ in range(_ATTEMPTS - 1):
+        with contextlib.suppress(FileChangedError):
+            return await attempt()
+    return await attempt()
+
+
+def _encoded(file: TextFile, path: str) -> bytes:
+    try:
+        data = file.data()
+    except UnicodeEncodeError as error:
+        raise MemoryFileError(
+            f"{path} is in {file.encoding}, which lacks {error.object[error.start]!r}. Save it as UTF-8 first."
+        ) from None
+    with contextlib.suppress(NotTextError):
+        if TextFile.parse(data).plain_lines == file.plain_lines:
+            return data
+    raise MemoryFileError(
+        f"{path} is in {file.encoding}, and would be taken for another encoding. Save it as UTF-8 first."
+    )
+
+
+def _noted(file: TextFile, entry: Entry, more: Mapping[str, str]) -> TextFile:
+    """A file in which more is known of an entry."""
+    first = file.plain_lines[entry.start_line - 1]
+    indent = "  " if first.startswith(("- ", "* ", "+ ")) or first[:1].isdigit() else ""
+    last = entry.end_line - 1 if entry.metadata else entry.end_line
+    kept = file.plain_lines[entry.start_line - 1 : last]
+    line = indent + metadata_line(dict(entry.metadata) | dict(more))
+    return editing.replace(file, entry.start_line, entry.end_line, [*kept, line])
+
+
+def _entry_at(file: TextFile, target: Target) -> Entry:
+    """The one entry that has something in the lines of a target."""
+    inside_of(file, target)
+    found = [
+        entry
+        for entry in entries_of(file.plain_lines)
+        if entry.end_line >= target.start_line and entry.start_line <= target.end_line
+    ]
+    if len(found) == 1:
+        return found[0]
+    lines = f"{target.path}, lines {target.start_line} to {target.end_line}"
+    if not found:
+        raise QueryError(f"In {lines}, there is no entry that could be superseded.")
+    ranges = ", ".join(f"{target.path}:{entry.start_line}-{entry.end_line}" for entry in found[:5])
+    raise QueryError(f"In {lines}, there are {len(found)} entries. Name the one that is superseded: {ranges}.")

@@ -1,0 +1,341 @@
+"""Changes memory files: the only code that does.
+
+Who writes holds the lock of the workspace. What a file is to say is written beside it first and put in its place at
+once, so that at every moment each file says what it said before or what it says then. Several files change together: a
+journal is written first, and whoever holds the lock next finishes what a killed process began.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import errno
+import hashlib
+import json
+import os
+import stat
+import time
+from typing import TYPE_CHECKING, Any
+
+import attrs
+
+from .database import make_hidden_folder
+from .driver import uninterrupted
+from .errors import FileChangedError, MemoryFileError, WritingBusyError
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Sequence
+    from pathlib import Path
+
+    from filelock import BaseFileLock
+
+__all__ = ["FileChange", "Writer"]
+
+_LOCK_SECONDS = 60.0
+# How long to wait before the lock is tried again: longer and longer, for many who try often keep who has it from work.
+_LOOK_AGAIN_SECONDS = 0.005
+_LONGEST_PAUSE_SECONDS = 0.02
+_JOURNAL = "journal.json"
+_LARGEST = 64_000_000
+
+
+@attrs.frozen
+class FileChange:
+    """What a file says before and after; None is a file that is not there. ``real`` is its real path.
+
+    A new file gets the permissions of the file ``like``, where that is given.
+    """
+
+    real: str
+    before: bytes | None
+    after: bytes | None
+    like: str | None = None
+
+
+class Writer:
+    """Writes the files of one workspace.
+
+    :param hidden: the folder ``.kipu`` of the workspace.
+    :param wait: how many seconds to wait for another process that is writing.
+    """
+
+    def __init__(self, hidden: Path, wait: float = _LOCK_SECONDS) -> None:
+        self._hidden = hidden
+        self._folder = hidden / "writing"
+        self._wait = wait
+        self._here = asyncio.Lock()  # between the tasks of this memory; the file keeps out everybody else
+
+    # --- the lock --------------------------------------------------------------------------------------------------
+
+    @contextlib.asynccontextmanager
+    async def locked(self) -> AsyncIterator[None]:
+        """Hold the lock of the workspace. What a killed process left half done is finished first.
+
+        :raises WritingBusyError: another process holds it for longer than we wait.
+        :raises MemoryFileError: the folder ``.kipu`` cannot be written.
+        """
+        async with self._here:
+            lock = await self._acquired(self._wait)
+            try:
+                await uninterrupted(asyncio.to_thread(self._recover))
+                yield
+            finally:
+                lock.release()
+
+    async def recover(self) -> None:
+        """Finish what a killed process left half done, unless somebody is writing now, or nothing can be written."""
+        if not self._has_remains():
+            return
+        async with self._here:
+            try:
+                lock = await self._acquired(0)
+            except (WritingBusyError, MemoryFileError):
+                return
+            try:
+                await uninterrupted(asyncio.to_thread(self._recover))
+            except (OSError, MemoryFileError):
+                return  # who reads is not kept from it; who writes next says what is wrong, if it still is
+            finally:
+                lock.release()
+
+    async def _acquired(self, wait: float) -> BaseFileLock:
+        from filelock import FileLock, Timeout
+
+        end, pause = time.monotonic() + wait, _LOOK_AGAIN_SECONDS
+        try:
+            make_hidden_folder(self._hidden)
+            self._folder.mkdir(exist_ok=True)
+            # Not of one thread: tasks of one event loop may be in several, one after the other.
+            lock = FileLock(self._hidden / "writing.lock", blocking=False, thread_local=False)
+            while True:
+                with contextlib.suppress(Timeout):
+                    lock.acquire()
+                    return lock
+                if time.monotonic() >= end:
+                    raise WritingBusyError(
+                        f"Another process has been writing to the memory in {self._hidden.parent} for {wait:.0f} "
+                        "seconds. Try again when it is done."
+                    )
+                await asyncio.sleep(pause)
+                pause = min(2 * pause, _LONGEST_PAUSE_SECONDS)
+        except OSError as error:
+            raise MemoryFileError(
+                f"{self._hidden} cannot be written: {error.strerror or error}. Kipu keeps its lock there while it "
+                "changes memory files."
+            ) from error
+
+    # --- changing files --------------------------------------------------------------------------------------------
+
+    async def apply(self, changes: Sequence[FileChange]) -> None:
+        """Make changes, all or none. Call it while you hold the lock.
+
+        :raises FileChangedError: a file does not say what it should have said before. Nothing was changed.
+        :raises MemoryFileError: a file cannot be written. Nothing was changed.
+        """
+        # A change that has begun is finished, also for somebody who does not wait for it any more.
+        await uninterrupted(asyncio.to_thread(self._apply, changes))
+
+    def _apply(self, changes: Sequence[FileChange]) -> None:
+        steps = [_Step.of(change, self._temporary(change, number)) for number, change in enumerate(changes)]
+        try:
+            for change, step in zip(changes, steps, strict=True):
+                _check_unchanged(change)
+                if change.after is not None:
+                    self._write_temporary(change.real, step.temporary, change.after, change.like)
+                if len(steps) > 1 and change.before is not None:
+                    self._write_temporary(change.real, step.saved, change.before)
+            for change in changes:  # an editor may have saved a file meanwhile: this is the last moment to see it
+                _check_unchanged(change)
+            finished = _put_in_place(steps[0]) if len(steps) == 1 else True
+            if len(steps) > 1:
+                self._write_journal(steps)
+        except OSError as error:
+            raise _cannot_write(error) from error
+        finally:
+            finished_all = self._recover()
+        if not (finished and finished_all):
+            raise FileChangedError("A file was changed by somebody else meanwhile. Nothing was changed; try again.")
+
+    def _temporary(self, change: FileChange, number: int) -> str:
+        """Where a file is written first: in ``.kipu``, or beside the file where that is another disk."""
+        nearest = os.path.dirname(change.real)
+        while not os.path.isdir(nearest):
+            nearest = os.path.dirname(nearest)
+        name = f"{os.getpid()}-{number}.tmp"
+        if os.stat(nearest).st_dev == os.stat(self._folder).st_dev:
+            return os.path.join(self._folder, name)
+        return os.path.join(nearest, f".kipu-{name}")
+
+    def _write_temporary(self, real: str, temporary: str, data: bytes, like: str | None = None) -> None:
+        """Write what a file is to say, with the permissions of the file; a new one gets those of new files."""
+        if os.path.dirname(temporary) != str(self._folder):
+            self._note_elsewhere(temporary)
+        os.makedirs(os.path.dirname(real), exist_ok=True)
+        with contextlib.suppress(FileNotFoundError):
+            os.remove(temporary)
+        old = None
+        with contextlib.suppress(FileNotFoundError):
+            old = os.stat(like or real)
+            if not os.access(like or real, os.W_OK):
+                raise PermissionError(errno.EACCES, "it is read-only", like or real)
+        # Nobody else may read it before it has the permissions of the file: that may be a private one.
+        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
+        descriptor = os.open(temporary, flags, 0o600 if old else 0o666)
+        with open(descriptor, "wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        if old is not None:
+            if hasattr(os, "chown") and (old.st_uid, old.st_gid) != (os.geteuid(), os.getegid()):
+                with contextlib.suppress(PermissionError):  # the owner of a new file is who writes it
+                    os.chown(temporary, old.st_uid, old.st_gid)
+            os.chmod(temporary, stat.S_IMODE(old.st_mode))
+
+    def _note_elsewhere(self, temporary: str) -> None:
+        """Write down where a temporary file is that does not lie in ``.kipu``: so it is found if we are killed."""
+        name = hashlib.sha256(os.fsencode(temporary)).hexdigest()[:16]
+        (self._folder / f"{name}.elsewhere").write_bytes(os.fsencode(temporary))
+        _sync_folder(str(self._folder))
+
+    def _write_journal(self, steps: Sequence[_Step]) -> None:
+        whole = self._folder / f"{_JOURNAL}.new"
+        with open(whole, "w", encoding="utf-8") as file:
+            json.dump([attrs.asdict(step) for step in steps], file)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(whole, self._folder / _JOURNAL)
+        _sync_folder(str(self._folder))
+
+    # --- what a killed process left ----------------------------------------------------------------------------------
+
+    def _has_remains(self) -> bool:
+        try:
+            with os.scandir(self._folder) as entries:
+                return any(True for _ in entries)
+        except OSError:
+            return False
+
+    def _recover(self) -> bool:
+        """Finish the changes of a journal, and remove what nobody needs any more. Called with the lock.
+
+        Where a file says what nobody here decided on, somebody else wrote it: it stays, and the others are undone.
+
+        :return: whether the changes were made.
+        """
+        journal = self._folder / _JOURNAL
+        steps = _read_journal(journal)
+        problem = None
+        try:
+            finished = all(_put_in_place(step) for step in steps)
+        except OSError as error:
+            finished, problem = False, error
+        if not finished:
+            for step in steps:
+                _take_back(step)
+        for note in self._folder.glob("*.elsewhere"):
+            with contextlib.suppress(FileNotFoundError):
+                os.remove(os.fsdecode(note.read_bytes()))
+        with os.scandir(self._folder) as entries:
+            # The journal goes last: as long as it is there, it can be begun again.
+            for path in sorted((entry.path for entry in entries), key=lambda path: path == str(journal)):
+                with contextlib.suppress(FileNotFoundError):
+                    os.remove(path)
+        if problem is not None:
+            raise _cannot_write(problem) from problem
+        return finished
+
+
+@attrs.frozen
+class _Step:
+    """A change as the journal has it. ``before`` and ``after`` are the SHA-256 of what the file says; "" is no file.
+
+    ``temporary`` is where what it is to say was written, and ``saved`` where what it said before was.
+    """
+
+    real: str
+    temporary: str
+    before: str
+    after: str
+
+    @classmethod
+    def of(cls, change: FileChange, temporary: str) -> _Step:
+        return cls(change.real, temporary, _digest(change.before), _digest(change.after))
+
+    @property
+    def saved(self) -> str:
+        return f"{self.temporary}.saved"
+
+
+def _cannot_write(error: OSError) -> MemoryFileError:
+    name = error.filename2 or error.filename or "A file"
+    return MemoryFileError(f"{name} cannot be written: {error.strerror or error}. Nothing was changed.")
+
+
+def _digest(data: bytes | None) -> str:
+    return "" if data is None else hashlib.sha256(data).hexdigest()
+
+
+def _read(real: str) -> bytes | None:
+    """What a file says; None where there is none."""
+    try:
+        if os.stat(real).st_size > _LARGEST:
+            raise MemoryFileError(f"{real} is too large to be changed.")
+        with open(real, "rb") as file:
+            return file.read()
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+
+
+def _check_unchanged(change: FileChange) -> None:
+    if _read(change.real) != change.before:
+        raise FileChangedError(f"{change.real} was changed by somebody else meanwhile. Nothing was changed; try again.")
+
+
+def _put_in_place(step: _Step) -> bool:
+    """Make a change, unless it was made already. False where somebody else changed the file since it was decided on."""
+    now = _digest(_read(step.real))
+    if now != step.after:
+        # Without its temporary file it was made before, and somebody put back what the file had said.
+        if now != step.before or (step.after and not os.path.exists(step.temporary)):
+            return False
+        _replace(step.temporary if step.after else None, step.real)
+    return True
+
+
+def _take_back(step: _Step) -> None:
+    """Undo a change, if it was made."""
+    if step.before != step.after and _digest(_read(step.real)) == step.after:
+        _replace(step.saved if step.before else None, step.real)
+
+
+def _replace(temporary: str | None, real: str) -> None:
+    """Put a temporary file in the place of another one; None removes it."""
+    if temporary is not None:
+        os.makedirs(os.path.dirname(real), exist_ok=True)
+        os.replace(temporary, real)
+    else:
+        os.remove(real)
+    _sync_folder(os.path.dirname(real))
+
+
+def _sync_folder(folder: str) -> None:
+    """Have the names in a folder written to the disk, where the system can do it for a folder."""
+    if os.name == "nt":
+        return
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    except OSError:  # some file systems of networks cannot
+        return
+    finally:
+        os.close(descriptor)
+
+
+def _read_journal(path: Path) -> list[_Step]:
+    try:
+        found: list[dict[str, Any]] = json.loads(path.read_text("utf-8"))
+        return [_Step(**step) for step in found]
+    except FileNotFoundError:
+        return []
+    except (ValueError, TypeError):  # not ours: a journal is put in its place when it is whole
+        return []

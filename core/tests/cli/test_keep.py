@@ -1,0 +1,167 @@
+"""Remembering, recalling, reading, changing and forgetting on the command line."""
+
+from __future__ import annotations
+
+import io
+import json
+import sys
+from datetime import date
+from typing import TYPE_CHECKING
+
+import pytest
+
+from kipu.cli import main
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    Run = Callable[..., tuple[int, str, str]]
+
+
+def today() -> str:
+    return date.today().isoformat()  # noqa: DTZ011 (the day of this machine, as the workspace has it)
+
+
+@pytest.fixture
+def run(workspace: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
+    """Run the command in a workspace: its exit code, and what it printed on both streams."""
+    (workspace / "kipu.toml").write_text('[search]\nstrategy = "keyword"\n', "utf-8")
+    monkeypatch.chdir(workspace)
+
+    def run(*arguments: str, stdin: bytes = b"") -> tuple[int, str, str]:
+        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(stdin), "utf-8"))
+        with pytest.raises(SystemExit) as ended:
+            main(list(arguments))
+        captured = capsys.readouterr()
+        return int(ended.value.code or 0), captured.out, captured.err
+
+    return run
+
+
+def test_what_is_remembered_is_recalled(run: Run) -> None:
+    code, out, err = run(
+        "remember", "Ada", "keeps the", "cache.", "--source", "team", "--tag", "people", "--tag", "cache"
+    )
+    assert (code, out, err) == (0, f"Remembered: memory/team/{today()}.md:3-4\n", "")
+    code, out, err = run("remember", "Ada keeps  the cache.", "--source", "team")
+    assert (code, out, err) == (0, f"Remembered before: memory/team/{today()}.md:3-4\n", "")
+    code, out, err = run("recall", "who keeps the cache?", "--source", "team")
+    assert code == 0
+    assert out.startswith("<kipu-memories>\n")
+    assert "- Ada keeps the cache.\n  [tags: people, cache]" in out
+    code, out, err = run("recall", "zebra")
+    assert (code, out) == (0, "")
+
+
+def test_json_has_the_names_of_python(run: Run) -> None:
+    _, out, _ = run("remember", "Ada keeps the cache.", "--metadata", "session=42", "--json")
+    note = json.loads(out)
+    assert (note["path"], note["start_line"], note["end_line"]) == (f"memory/{today()}.md", 3, 4)
+    assert (note["duplicate_of"], note["similar"], note["notes"]) == (None, [], [])
+    _, out, _ = run("remember", "Ada keeps the cache.", "--json")
+    assert json.loads(out)["duplicate_of"]["path"] == f"memory/{today()}.md"
+    _, out, _ = run("recall", "cache", "--json")
+    recalled = json.loads(out)
+    assert recalled["results"] == [{"path": f"memory/{today()}.md", "start_line": 1, "end_line": 4}]
+    assert recalled["tokens"] > 0
+    _, out, _ = run("read", f"memory/{today()}.md:3", "--json")
+    assert json.loads(out)["text"] == "- Ada keeps the cache."
+    _, out, _ = run("forget", f"memory/{today()}.md:3-4", "--yes", "--json")
+    (receipt,) = json.loads(out)
+    assert receipt["complete"] is True
+    assert "Ada" not in out
+
+
+def test_a_text_may_come_from_standard_input(run: Run, workspace: Path) -> None:
+    text = "Line one.\r\n\r\n```\ncode: é\n"
+    code, out, _ = run("remember", stdin=b"\xef\xbb\xbf" + text.encode())
+    assert (code, out) == (0, f"Remembered: memory/{today()}.md:3-6\n")
+    assert (workspace / f"memory/{today()}.md").read_text("utf-8").endswith("- Line one.\n\n  ```\n  code: é\n")
+    code, out, err = run("remember", stdin=b"  \n")
+    assert (code, out, err) == (2, "", "Error: There is nothing to remember: the text is empty.\n")
+
+
+def test_what_was_superseded_is_labelled(run: Run) -> None:
+    run("remember", "The cache is Redis.")
+    code, _, err = run("remember", "The cache is Valkey now.", "--supersedes", f"memory/{today()}.md:3")
+    assert (code, err) == (0, "")
+    _, out, _ = run("search", "what is the cache")
+    assert out.index("Valkey now") < out.index("outdated: superseded by") < out.index("is Redis")
+
+
+def test_lines_are_read_changed_and_moved(run: Run, workspace: Path) -> None:
+    (workspace / "memory/a.md").write_text("one\ntwo\nthree\n", "utf-8")
+    assert run("read", "memory/a.md")[1] == "one\ntwo\nthree\n"
+    assert run("read", "memory/a.md:2-3")[1] == "two\nthree\n"
+    assert run("edit", "memory/a.md:2", "2")[1] == "Changed: memory/a.md:2\n"
+    assert run("move", "memory/a.md:3", "b.md")[1] == "Moved to: memory/b.md:1\n"
+    assert (workspace / "memory/a.md").read_text("utf-8") == "one\n2\n"
+    assert run("move", "memory/a.md", "team/c.md")[1] == "Moved to: memory/team/c.md:1\n"
+    assert (workspace / "memory/team/c.md").read_text("utf-8") == "one\n2\n"
+    assert not (workspace / "memory/a.md").exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "said"),
+    [
+        (["read", "memory/none.md"], 4, "memory/none.md does not exist, or is not a file."),
+        (["read", "../x.md"], 2, "../x.md leads out of the workspace"),
+        (["read", "memory/a.md:9"], 2, "memory/a.md has 1 lines, and none of the number 9."),
+        (["edit", "0123456789abcdef", "x"], 2, 'There is no chunk "0123456789abcdef".'),
+        (["forget"], 2, "Name either a PLACE, or a --query."),
+        (["remember", "x", "--metadata", "session"], 2, "--metadata takes KEY=VALUE, not 'session'."),
+        (["remember", "x", "--metadata", "valid_until=soon"], 2, "valid_until must be a date such as 2027-01-31"),
+        (["remember", "x", "--source", "../x"], 2, "cannot be the name of a folder"),
+        (["remember", "x", "--file", "x.txt"], 4, "its name must end in .md or .markdown."),
+        (["flush", "none.json"], 2, "none.json cannot be read"),
+        (["compact", "--older-than", "soon"], 2, "older_than must be a date or a number of days, not 'soon'."),
+    ],
+)
+def test_what_cannot_be_is_said_in_a_sentence(
+    run: Run, workspace: Path, arguments: list[str], code: int, said: str
+) -> None:
+    (workspace / "memory/a.md").write_text("one", "utf-8")
+    ended, out, err = run(*arguments)
+    assert (ended, out) == (code, "")
+    assert said in err
+    assert "Traceback" not in err
+
+
+def test_forgetting_asks_and_proves(run: Run, workspace: Path) -> None:
+    (workspace / "memory/a.md").write_text("keep this\n\nforget the platypus\n", "utf-8")
+    code, out, err = run("forget", "memory/a.md:3", stdin=b"n\n")
+    assert code == 130
+    assert "forget the platypus" in err
+    code, out, err = run("forget", "memory/a.md:3", stdin=b"y\n")
+    assert code == 0
+    assert out.startswith("Forgotten: memory/a.md:3-3 (SHA-256 ")
+    assert "memory/a.md\t1\t0\n" in out
+    assert (workspace / "memory/a.md").read_text("utf-8") == "keep this\n"
+    assert all(b"platypus" not in path.read_bytes() for path in (workspace / ".kipu").rglob("*") if path.is_file())
+
+
+def test_forgetting_what_a_query_finds_asks_for_each(run: Run, workspace: Path) -> None:
+    for name in "ab":
+        (workspace / f"memory/{name}.md").write_text(f"platypus {name}\n", "utf-8")
+    code, out, _ = run("forget", "--query", "platypus", stdin=b"y\nn\n")
+    assert code == 0
+    assert out.count("Forgotten: ") == 1
+    assert sum((workspace / f"memory/{name}.md").exists() for name in "ab") == 1
+    code, _, err = run("forget", "--query", "platypus", "--json")
+    assert code == 2
+    assert "add --yes" in err
+    code, out, _ = run("forget", "--query", "platypus", "--yes")
+    assert out.count("Forgotten: ") == 1
+    assert not list((workspace / "memory").iterdir())
+
+
+def test_a_scope_sees_its_own(run: Run, workspace: Path) -> None:
+    code, out, _ = run("remember", "Alice likes tea.", "--scope", "alice@example.com")
+    assert (code, out) == (0, f"Remembered: memory/alice@example.com/{today()}.md:3\n")
+    run("remember", "Bob likes tea.", "--scope", "bob")
+    _, out, _ = run("search", "tea", "--scope", "alice@example.com", "--json")
+    assert [result["text"].split("\n")[-1] for result in json.loads(out)["results"]] == ["- Alice likes tea."]
+    code, out, err = run("read", f"memory/bob/{today()}.md", "--scope", "alice@example.com")
+    assert (code, out) == (2, "")
+    assert "does not belong to it" in err

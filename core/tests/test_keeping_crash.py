@@ -1,0 +1,246 @@
+"""Processes that are killed while they write, and many that write at once: no file is ever half written, nothing lost.
+
+Run as a program, this file is the nursery of the processes that are killed, or one of those that write at once.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import attrs
+import pytest
+from rows import is_sound, rows, rows_made_afresh, with_doubles
+
+from kipu import Memory
+from kipu.config import WritingConfig
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from kipu import MemoryConfig
+
+KILLS = 21  # of each of the five kinds below
+PROCESSES = 8
+NOTES = 50
+
+ONE, TWO, THREE = "memory/one.md", "memory/two.md", "memory/deep/three.md"
+SECRET = "xylophonequartz"
+# What each kind of change makes of the two files: before, and after; None is no file.
+BEFORE = {ONE: f"# One\n\nalpha {SECRET}\n\nbeta\n", TWO: "# Two\n\ngamma\n", THREE: None}
+AFTER = {
+    "remember": {ONE: f"{BEFORE[ONE]}\n- delta\n", TWO: BEFORE[TWO], THREE: None},
+    "supersede": {
+        ONE: f"# One\n\nalpha {SECRET}\n[superseded_by: d; valid_until: TODAY]\n\nbeta\n",
+        TWO: "# Two\n\ngamma\n\n- delta\n  [id: d]\n",
+        THREE: None,
+    },
+    "forget": {ONE: "# One\n\nbeta\n", TWO: BEFORE[TWO], THREE: None},
+    "move": {ONE: "# One\n\nbeta\n", TWO: f"# Two\n\ngamma\n\nalpha {SECRET}\n", THREE: None},
+    "move a file": {ONE: None, TWO: BEFORE[TWO], THREE: BEFORE[ONE]},
+}
+
+
+def configured(workspace: Path) -> MemoryConfig:
+    return attrs.evolve(with_doubles(workspace), writing=WritingConfig(preparers=[]), timezone="UTC")
+
+
+async def work(workspace: Path, kind: str) -> None:
+    """Change the files, over and over in one direction, as one kind of change does."""
+    async with Memory(configured(workspace)) as memory:
+        if kind == "remember":
+            await memory.remember("delta", file="one.md")
+        elif kind == "supersede":
+            await memory.remember("delta", file="two.md", metadata={"id": "d"}, supersedes=f"{ONE}:3")
+        elif kind == "forget":
+            await memory.forget(path=ONE, start=3)
+        elif kind == "move":
+            await memory.move("two.md", path=ONE, start=3)
+        else:
+            await memory.move("deep/three.md", path=ONE)
+
+
+# --- killed --------------------------------------------------------------------------------------------------------
+
+
+def nursery() -> None:
+    """What the child process does: for each line that it reads, it forks a process that works, and may kill it.
+
+    Answers with how many seconds the process ran, and whether it was killed.
+    """
+    for module in ("aiosqlite", "filelock", "numpy", "charset_normalizer"):  # what would be imported in each of them
+        __import__(module)
+    for line in sys.stdin:
+        order = json.loads(line)
+        start = time.perf_counter()
+        process = os.fork()
+        if process == 0:
+            try:
+                asyncio.run(work(Path(order["workspace"]), order["kind"]))
+            except BaseException as error:  # noqa: BLE001 (it is told in the answer)
+                print(repr(error), file=sys.stderr, flush=True)
+                os._exit(1)
+            os._exit(0)
+        if order["seconds"] is not None:
+            time.sleep(order["seconds"])
+            os.kill(process, signal.SIGKILL)
+        _, status = os.waitpid(process, 0)
+        answer = {"seconds": time.perf_counter() - start, "killed": os.WIFSIGNALED(status), "status": status}
+        print(json.dumps(answer), flush=True)
+
+
+@pytest.fixture(scope="module")
+def work_and_kill() -> Iterator[Callable[[Path, str, float | None], dict[str, Any]]]:
+    """Change a workspace in another process that is killed after so many seconds, or never."""
+    with subprocess.Popen(
+        [sys.executable, __file__], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, encoding="utf-8"
+    ) as child:
+        assert child.stdin is not None
+        assert child.stdout is not None
+
+        def work_and_kill(workspace: Path, kind: str, seconds: float | None) -> dict[str, Any]:
+            child.stdin.write(json.dumps({"workspace": str(workspace), "kind": kind, "seconds": seconds}) + "\n")
+            child.stdin.flush()
+            answer: dict[str, Any] = json.loads(child.stdout.readline())
+            return answer
+
+        yield work_and_kill
+        child.stdin.close()
+        assert child.wait() == 0
+
+
+def put(workspace: Path) -> None:
+    """Put the files as they are before."""
+    for path, text in BEFORE.items():
+        file = workspace / path
+        if text is None:
+            file.unlink(missing_ok=True)
+        else:
+            file.write_text(text, "utf-8")
+
+
+def state(workspace: Path) -> dict[str, str | None]:
+    texts = {path: (workspace / path).read_text("utf-8") if (workspace / path).exists() else None for path in BEFORE}
+    others = {str(path.relative_to(workspace)) for path in (workspace / "memory").rglob("*") if path.is_file()}
+    assert others <= set(BEFORE)
+    return texts
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="processes are forked, and killed by a signal")
+@pytest.mark.parametrize("kind", AFTER)
+async def test_where_a_process_is_killed_each_file_is_the_old_or_the_new(workspace, tmp_path, work_and_kill, kind):
+    chance = random.Random(f"2026-11-29 {kind}")
+    config = configured(workspace)
+    after = {path: text and text.replace("TODAY", str(config.today())) for path, text in AFTER[kind].items()}
+    put(workspace)
+    async with Memory(config) as memory:
+        await memory.index()
+    longest = 0.0
+    for _ in range(2):
+        put(workspace)
+        answer = work_and_kill(workspace, kind, None)
+        longest = answer["seconds"]
+        assert (answer["status"], state(workspace)) == (0, after)
+    kills, ends = 0, []
+    for rounds in itertools.count(1):
+        if kills == KILLS or rounds == 4 * KILLS:
+            break
+        put(workspace)
+        answer = work_and_kill(workspace, kind, chance.uniform(0, longest))
+        assert answer["killed"] or answer["status"] == 0
+        kills += answer["killed"]
+        for path, text in state(workspace).items():
+            assert text in (BEFORE[path], after[path]), path
+        if rounds % 4:
+            # Whoever opens it next finds all of it done, or nothing; and no stray file.
+            async with Memory(config) as memory:
+                results = await memory.search(SECRET)
+                assert {result.path for result in results} == {
+                    path for path, text in state(workspace).items() if text and SECRET in text
+                }
+            ends.append(state(workspace))
+            assert ends[-1] in (BEFORE, after)
+            assert os.listdir(workspace / ".kipu/writing") == [] if (workspace / ".kipu/writing").exists() else True
+            if kind == "forget" and ends[-1] == after:
+                assert not any(
+                    SECRET.encode() in file.read_bytes() for file in (workspace / ".kipu").iterdir() if file.is_file()
+                )
+        if rounds % 8 == 1:
+            assert is_sound(workspace)
+        if rounds % 8 == 2:
+            assert rows(workspace) == rows_made_afresh(workspace, tmp_path / "copy")
+    assert kills == KILLS
+    assert BEFORE in ends
+    assert is_sound(workspace)
+
+
+# --- many at once --------------------------------------------------------------------------------------------------
+
+
+async def write(workspace: Path, name: str, where: str) -> None:
+    """Remember so many facts, one after the other, when told to begin."""
+    async with Memory(configured(workspace)) as memory:
+        print("ready", flush=True)
+        sys.stdin.readline()
+        for number in range(NOTES):
+            arguments = {"file": "facts.md"} if where == "one file" else {"source": name}
+            note = await memory.remember(f"fact {name}x{number}y of the writer {name}", **arguments)
+            assert note.duplicate_of is None
+            if number % 10 == 9:
+                found = await memory.search(f"{name}x{number}y", sync=False)
+                assert note.path in [result.path for result in found], (name, number)
+
+
+@pytest.mark.parametrize("where", ["one file", "many files"])
+def test_many_processes_remember_at_once_and_nothing_is_lost(workspace, tmp_path, where):
+    names = [f"writer{number}" for number in range(PROCESSES)]
+    processes = [
+        subprocess.Popen(
+            [sys.executable, __file__, str(workspace), name, where],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            encoding="utf-8",
+        )
+        for name in names
+    ]
+    for process in processes:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "ready\n"
+    for process in processes:
+        assert process.stdin is not None
+        process.stdin.write("go\n")
+        process.stdin.flush()
+    for process in processes:
+        _, errors = process.communicate(timeout=300)
+        assert (process.returncode, errors) == (0, ""), errors
+    lines = [
+        line for file in sorted((workspace / "memory").rglob("*.md")) for line in file.read_text("utf-8").splitlines()
+    ]
+    facts = [line for line in lines if line.startswith("- ")]
+    assert len(facts) == PROCESSES * NOTES
+    for name in names:
+        assert [line for line in facts if f" {name}x" in line] == [
+            f"- fact {name}x{number}y of the writer {name}" for number in range(NOTES)
+        ]
+    assert len(list((workspace / "memory").rglob("*.md"))) == (1 if where == "one file" else PROCESSES)
+    assert os.listdir(workspace / ".kipu/writing") == []
+    assert is_sound(workspace)
+    assert rows(workspace) == rows_made_afresh(workspace, tmp_path / "copy")
+
+
+if __name__ == "__main__":
+    if len(sys.argv) > 1:
+        asyncio.run(write(Path(sys.argv[1]), *sys.argv[2:]))
+    else:
+        nursery()

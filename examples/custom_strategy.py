@@ -1,0 +1,47 @@
+"""A strategy of one's own, in the same program: python custom_strategy.py WORKSPACE QUERY.
+
+It finds what was written last. To share a strategy, make it a plugin: see kipu-strategy-newest beside this file.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from typing import TYPE_CHECKING
+
+import attrs
+
+from kipu import Hit, Memory
+
+if TYPE_CHECKING:
+    from kipu import Query
+    from kipu.types import Index
+
+
+@attrs.frozen
+class Latest:
+    """Ranks the chunks of dated files by their date, whatever they say."""
+
+    async def search(self, query: Query, index: Index) -> list[Hit]:
+        """The newest chunks that pass the filters of the query."""
+        condition, parameters = index.where(query)
+        rows = await index.connection.execute_fetchall(
+            "SELECT chunks.id FROM chunks JOIN files ON files.id = chunks.file_id "
+            f"WHERE files.date IS NOT NULL AND {condition} ORDER BY files.date DESC, chunks.position LIMIT ?",
+            [*parameters, query.limit],
+        )
+        chunks = await index.chunks([row[0] for row in rows])
+        return [Hit(chunk, 1 / rank) for rank, chunk in enumerate(chunks.values(), 1)]
+
+
+async def main(workspace: str, query: str) -> None:
+    """Search with it."""
+    async with Memory(workspace) as memory:
+        memory.register_strategy("latest", Latest())
+        for result in await memory.search(query, strategy="latest", max_results=3):
+            print(f"{result.path}:{result.start_line}-{result.end_line}  {result.score:.2f}")
+
+
+if len(sys.argv) != 3:
+    sys.exit(__doc__)
+asyncio.run(main(sys.argv[1], sys.argv[2]))

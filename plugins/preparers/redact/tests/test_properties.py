@@ -1,0 +1,102 @@
+"""What holds for any text."""
+
+from __future__ import annotations
+
+import re
+
+import made_keys
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from kipu_redact import Redact
+
+SECRETS = [token for token, _ in made_keys.tokens().values()]
+ASSIGNED = [around.replace("§", secret) for around, (secret, _) in made_keys.surroundings().items()]
+PIECES = [
+    *SECRETS,
+    *ASSIGNED,
+    made_keys.armored(),
+    *(
+        "password",
+        "token",
+        "api key",
+        "secret",
+        " = ",
+        ": ",
+        "=",
+        "|",
+        "`",
+        '"',
+        "'",
+        "\\n",
+        "\n",
+        "\r\n",
+        " ",
+        "<",
+        ">",
+    ),
+    *("&", "?", "://", ":", "@", "[redacted: ", "]", "\0", "\ufeff", "\ud800", "İ", "eyJ", "sk-", "hunter2", "is"),
+    *("\u2028", "\x85", "-----BEGIN PRIVATE KEY-----", "-----END PRIVATE KEY-----"),
+]
+ANY_TEXT = st.one_of(
+    st.text(st.characters(exclude_categories=()), max_size=80),
+    st.lists(st.sampled_from(PIECES), max_size=14).map("".join),
+    st.lists(st.sampled_from(PIECES), max_size=14).map(" ".join),
+)
+PLACEHOLDER = re.compile(r"\[redacted: [^\]\n]*\]")
+
+
+def redacted(text: str) -> str:
+    return Redact().prepare(text, "memory/notes.md").text
+
+
+@given(text=ANY_TEXT)
+@settings(deadline=None, max_examples=400)
+@example("password = " + SECRETS[0] + SECRETS[2])
+@example("İ" * 50 + "password = hunter2hunter2")
+def test_a_text_that_was_redacted_is_not_changed_again(text: str) -> None:
+    once = Redact().prepare(text, "memory/notes.md")
+    again = Redact().prepare(once.text, "memory/notes.md")
+    assert (again.text, list(again.notes)) == (once.text, [])
+    assert bool(once.notes) == (once.text != text)
+
+
+@given(text=ANY_TEXT)
+@settings(deadline=None, max_examples=400)
+def test_lines_stay_and_all_that_is_not_replaced_stays_as_it_is(text: str) -> None:
+    once = redacted(text)
+    assert len(once.splitlines()) == len(text.splitlines())
+    assert [once.count(end) for end in ("\r\n", "\n", "\r")] == [text.count(end) for end in ("\r\n", "\n", "\r")]
+    # What stands between the placeholders is in the text, in that order.
+    place = 0
+    for piece in PLACEHOLDER.split(once):
+        for part in piece.split("\n") if piece not in text else [piece]:
+            place = text.index(part.strip("\r"), place)
+
+
+@given(
+    before=st.text(st.characters(exclude_categories=()), max_size=30),
+    secret=st.sampled_from(SECRETS[:-4]),
+    after=st.text(st.characters(exclude_categories=()), max_size=30),
+)
+@settings(deadline=None, max_examples=200)
+def test_a_key_between_spaces_is_replaced_whatever_stands_around_it(before: str, secret: str, after: str) -> None:
+    if not secret.startswith("fm2_"):
+        assert secret not in redacted(f"{before} {secret} {after}")
+
+
+@pytest.mark.parametrize(
+    "unit",
+    [
+        *("eyJ", "eyJ-", "eyJa.", "\\neyJ", "sk-", "sk-proj-", "ghp_", "xoxb-", "dp.pt.", "MT", "pat", "AKIA"),
+        *("://a:", "://", "curl -u a:", "login a password ", "bearer ", "authorization: ", "密码：", "token "),
+        *("password", "password=", 'password="', "password = '", "key:", "key|", "hooks.slack.com/services/"),
+        *(" ", "\n", "|", "`", "x", "0", "=", '"', "İ", "\0", "a1B2", "password" + " " * 50, "password|" + " " * 20),
+        *("-----BEGIN PRIVATE KEY-----", "-----BEGIN PRIVATE KEY-----\n", "-----BEGIN PRIVATE KEY-----\nA-b: "),
+        "Private-Lines: 1\n",
+    ],
+)
+def test_a_long_line_of_anything_is_no_trouble(unit: str) -> None:
+    text = unit * (200_000 // len(unit))
+    assert redacted(text).count("\n") == text.count("\n")

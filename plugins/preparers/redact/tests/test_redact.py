@@ -1,0 +1,232 @@
+"""What is taken out of a text, what stays, and what is said of it."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import made_keys
+import pytest
+
+from kipu.types import Preparer
+from kipu_redact import Redact, kipu_prepare_write
+
+TOKENS = made_keys.tokens()
+SURROUNDINGS = made_keys.surroundings()
+EXAMPLE = "AKIA" + "IOSFODNN7EXAMPLE"
+
+
+def redacted(text: str) -> str:
+    return Redact().prepare(text, "memory/notes.md").text
+
+
+# --- What is taken out ---------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", TOKENS)
+@pytest.mark.parametrize(
+    "around", ["We deployed with §.", "`§`", "| key | § |", "- §\n", '{"x": "§"}', "x: §", "(§)", "§"]
+)
+def test_a_key_is_replaced_wherever_it_stands(name: str, around: str) -> None:
+    token, label = TOKENS[name]
+    around = around.replace("§", "FlyV1 §") if name == "Fly.io" else around
+    assert redacted(around.replace("§", token)) == around.replace("§", f"[redacted: {label}]")
+
+
+@pytest.mark.parametrize("around", SURROUNDINGS)
+def test_a_secret_is_known_by_what_stands_around_it(around: str) -> None:
+    secret, label = SURROUNDINGS[around]
+    assert redacted(around.replace("§", secret)) == around.replace("§", f"[redacted: {label}]")
+
+
+@pytest.mark.parametrize(
+    "kind", ["PRIVATE KEY", "RSA PRIVATE KEY", "OPENSSH PRIVATE KEY", "EC PRIVATE KEY", "ENCRYPTED PRIVATE KEY"]
+)
+@pytest.mark.parametrize("indent", ["", "    ", "> "])
+@pytest.mark.parametrize("line_end", ["\n", "\r\n"])
+def test_a_private_key_is_replaced_and_the_lines_stay(kind: str, indent: str, line_end: str) -> None:
+    lines = ["before", *(indent + line for line in made_keys.armored(kind).split("\n")), "after"]
+    kept = redacted(line_end.join(lines)).split(line_end)
+    assert kept == [*lines[:2], f"{indent}[redacted: private key]", *[""] * (len(lines) - 5), *lines[-2:]]
+
+
+def test_a_private_key_is_replaced_within_a_json_text() -> None:
+    body = made_keys.armored().split("\n")
+    text = '{"private_key": "' + "\\n".join(body) + '\\n"}'
+    assert redacted(text) == f'{{"private_key": "{body[0]}\\n[redacted: private key]\\n{body[-1]}\\n"}}'
+
+
+def test_a_private_key_that_was_cut_off_is_replaced() -> None:
+    text = "\n".join(made_keys.armored().split("\n")[:4]) + "\n\nAnd then we went home."
+    assert redacted(text).split("\n")[1:] == ["[redacted: private key]", "", "", "", "And then we went home."]
+
+
+def test_keys_of_pgp_and_of_putty_are_replaced() -> None:
+    line = made_keys.some(made_keys.BASE64, 48)
+    kind = "PGP PRIVATE KEY BLOCK"
+    pgp = f"-----BEGIN {kind}-----\nVersion: 2\n\n{line}\n{line}\n=abcd\n-----END {kind}-----"
+    putty = f"PuTTY-User-Key-File-3: ssh-ed25519\nPrivate-Lines: 2\n{line}\n{line}\nPrivate-MAC: 1"
+    for text in (pgp, putty):
+        assert line not in redacted(text)
+        assert redacted(text).count("\n") == text.count("\n")
+
+
+def test_keys_beside_each_other_are_all_replaced() -> None:
+    key, token = TOKENS["AWS"][0], TOKENS["GitHub"][0]
+    assert redacted(f"{key} {token},{key}") == (
+        "[redacted: AWS access key] [redacted: GitHub token],[redacted: AWS access key]"
+    )
+
+
+def test_a_known_key_that_is_assigned_has_its_own_label() -> None:
+    key, label = TOKENS["GitHub"]
+    assert redacted(f"password: {key}") == f"password: [redacted: {label}]"
+    assert redacted(f"https://ana:{key}@acme.example/x") == f"https://ana:[redacted: {label}]@acme.example/x"
+
+
+# --- What stays ----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "The password is in 1Password.",
+        "Password: 1Password, vault Team",
+        "The password is SHA256-hashed; the token is base64-encoded and the secret is RS256-signed.",
+        "The password: at least 12 characters, one of them a digit.",
+        "We agreed that the password is rotated every 90 days.",
+        "Das Passwort ist in 1Password. Kein Passwort: siehe Wiki.",
+        "El token es válido durante 24 horas y la contraseña está en el gestor.",
+        "密码在1Password里。パスワードは金庫にあります。",
+        "Le mot de passe : voir le coffre",
+        "token limit = 4096, max_tokens: 8192, tokens: 128000",
+        "password = <your password>",
+        "password = your-password-123",
+        "password: ${DB_PASSWORD_2}",
+        "password: $DB_PASSWORD_2",
+        "password: {{ vault.password2 }}",
+        "password = os.environ['DB_PASSWORD_2']",
+        "password = settings.database.password2",
+        "password: Optional[str] = None",
+        "password: _PasswordType | None",
+        'f"client_secret={hashlib.sha256(client_secret).hexdigest()}"',
+        "password_file: /run/secrets/db_password_2",
+        "password: /run/secrets/db_password_2",
+        "token: https://acme.example/docs/tokens/1234567890abcdef",
+        "api_key=xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx1",
+        "API_KEY=**************1",
+        "sk-xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx1",
+        "ghp_xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx",
+        "OPENAI_API_KEY=sk-...",
+        "next_page_token: CAUQAAabcdef1234567890",
+        "| user | password | role |\n|---|---|---|\n| ana | in the vault | admin |",
+        "postgresql://user:password@localhost:5432/app",
+        "postgresql://app:${DB_PASSWORD}@db:5432/app",
+        "https://acme.example:8443/a/@ana/b?c=d@e",
+        "Fixed in 3f2a9c4be1d07f5a6b8c9d0e1f2a3b4c5d6e7f80 by ana.",
+        "chunk 9f86d081884c7d65 of 123e4567-e89b-12d3-a456-426614174000",
+        "sha256:9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08",
+        "2026-11-30T08:00:00+00:00 and 2026-W48 and v1.2.3-rc4",
+        "public key: ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIG7v1Xk2mJ9hQ4rT8wYz0bC3dE5fG6hI7jK8lM9nO0pQ ana@host",
+        "-----BEGIN PUBLIC KEY-----\nMFkwEwYHKoZIzj0CAQYIKoZIzj0DAQcDQgAE\n-----END PUBLIC KEY-----",
+        "A file begins with -----BEGIN PRIVATE KEY----- and ends with -----END PRIVATE KEY-----.",
+        "token: 0xA0b86991c6218b36c1d19D4a2e9Eb0cE3606eB48",
+        "https://acme.example/a/very/long/path/with-many-parts/2026/11/30/and-numbers-123456789/page.html",
+        "nDCG@10 0.412 -> 0.437 (p = 0.03), recall@5 0.81, key finding: mmr lambda=0.7 wins",
+        "The risk-adjusted disk-usage task-runner uses sk-learn-0123456789.",
+        "Bearer tokens are sent in the header Authorization.",
+        "keyword: security, secretary: Ana, tokenizer: cl100k_base, passage: 12a",
+        "Stripe's pk_live_abcdefghijklmnop12345678 is public.",
+    ],
+)
+def test_what_is_no_secret_stays(text: str) -> None:
+    prepared = Redact().prepare(text, "memory/notes.md")
+    assert (prepared.text, list(prepared.notes)) == (text, [])
+
+
+def test_an_image_in_base_64_stays() -> None:
+    image = f"![logo](data:image/png;base64,{made_keys.some(made_keys.BASE64, 200_000)}==)"
+    assert redacted(image) == image
+
+
+# --- What is said --------------------------------------------------------------------------------------------------
+
+
+def test_a_note_says_what_was_replaced_and_in_which_line() -> None:
+    notes = Redact().prepare(f"one\r\ntwo\r\nthe key {TOKENS['AWS'][0]}\r\n", "memory/notes.md").notes
+    assert notes == ["An AWS access key in line 3 was replaced by [redacted: AWS access key]."]
+
+
+def test_there_is_one_note_for_each_kind() -> None:
+    text = f"password: {made_keys.password()}\n{TOKENS['GitHub'][0]}\n\npassword: {made_keys.password()}"
+    assert Redact().prepare(text, "memory/notes.md").notes == [
+        "2 passwords in lines 1 and 4 were replaced by [redacted: password].",
+        "A GitHub token in line 2 was replaced by [redacted: GitHub token].",
+    ]
+
+
+def test_many_lines_are_counted_and_not_all_named() -> None:
+    text = "\n".join(f"password: {made_keys.password()}" for _ in range(15))
+    assert Redact().prepare(text, "memory/notes.md").notes == [
+        "15 passwords in lines 1, 2, 3, 4, 5, 6, 7, 8, 9, 10 and 5 more were replaced by [redacted: password]."
+    ]
+
+
+# --- What may stay -------------------------------------------------------------------------------------------------
+
+
+def test_what_is_allowed_stays_and_all_else_goes() -> None:
+    other = TOKENS["AWS"][0]
+    text = f"AWS_ACCESS_KEY={EXAMPLE} and {EXAMPLE} and {other}"
+    assert Redact(allow=[EXAMPLE]).prepare(text, "memory/notes.md").text == text.replace(
+        other, "[redacted: AWS access key]"
+    )
+
+
+def test_a_part_of_a_secret_does_not_allow_it() -> None:
+    token, label = TOKENS["GitHub"]
+    assert Redact(allow=[token[:20]]).prepare(token, "memory/notes.md").text == f"[redacted: {label}]"
+
+
+@pytest.mark.parametrize(
+    ("allow", "message"),
+    [
+        ("AKIA", "not one text"),
+        ([""], "entry 1 is empty or not a text"),
+        (["AKIA", "  "], "entry 2 is empty or not a text"),
+        ([7], "entry 1 is empty or not a text"),
+    ],
+)
+def test_a_list_that_allows_nothing_sensible_is_refused(allow: Any, message: str) -> None:
+    with pytest.raises((TypeError, ValueError), match=message):
+        Redact(allow=allow)
+
+
+# --- The plugin ----------------------------------------------------------------------------------------------------
+
+
+def test_the_plugin_registers_its_preparer() -> None:
+    registered: dict[str, Any] = {}
+    kipu_prepare_write(registered.__setitem__)
+    assert registered == {"redact": Redact}
+    assert isinstance(Redact(), Preparer)
+
+
+def test_nothing_is_imported_before_a_text_is_prepared() -> None:
+    code = "import sys, kipu_redact; print([name for name in sys.modules if name.startswith('kipu_redact.')])"
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "[]\n"
+
+
+def test_texts_are_prepared_in_many_threads_at_once(capfd: pytest.CaptureFixture[str]) -> None:
+    redact = Redact(allow=[EXAMPLE])
+    texts = [
+        f"{EXAMPLE} {number} {token} password: {made_keys.password()}\n" * 20
+        for number, (token, _) in enumerate(TOKENS.values())
+    ]
+    alone = [redact.prepare(text, "memory/notes.md") for text in texts]
+    with ThreadPoolExecutor(8) as threads:
+        assert list(threads.map(lambda text: redact.prepare(text, "memory/notes.md"), texts * 4)) == alone * 4
+    assert capfd.readouterr() == ("", "")
