@@ -30,7 +30,7 @@ ORDER = [
     ["syncing"],
     ["embedding", "explaining", "locating", "watching"],
     ["searching", "indexing", "runs"],
-    ["components", "changes", "validity", "writing"],
+    ["components", "changes", "chunking", "validity", "writing"],
     ["tables"],
     ["index", "scoping"],
     ["vectors"],

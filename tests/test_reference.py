@@ -12,7 +12,7 @@ import pytest
 import kipu
 from kipu import config, errors, hookspecs
 from kipu.cli import kipu as command_line
-from kipu.plugins import KINDS, Plugins
+from kipu.plugins import DISTRIBUTIONS, KINDS, Plugins
 
 PLUGINS = Plugins()
 COMPONENTS = {f"{kind} {name}": PLUGINS.find(kind, name).factory for kind in KINDS for name in PLUGINS.names(kind)}
@@ -34,6 +34,13 @@ def commands() -> dict[str, click.Command]:
     context = click.Context(command_line)
     found = {name: command_line.get_command(context, name) for name in command_line.list_commands(context)}
     return {name: command for name, command in found.items() if command is not None}
+
+
+def test_the_kernel_knows_what_brings_each_component() -> None:
+    brought = {
+        (kind, name): PLUGINS.find(kind, name).plugin.split()[0] for kind in KINDS for name in PLUGINS.names(kind)
+    }
+    assert brought == DISTRIBUTIONS
 
 
 @pytest.mark.parametrize("component", COMPONENTS.values(), ids=COMPONENTS.keys())

@@ -197,6 +197,13 @@ async def test_an_outage_costs_few_calls_loses_nothing_and_heals(
         assert (await memory.search("note3"))[0].path == "memory/003.md"
 
 
+async def test_what_an_embedder_says_and_what_follows_are_two_sentences(meaning: Any, write: Write) -> None:
+    fill(write, 3)
+    async with meaning(Hashing(misbehave=always(EmbedderError("Rate limit reached")))) as memory:
+        report = await memory.index()
+        assert report.notes == ["Rate limit reached. Nothing is lost: the next indexing tries again."]
+
+
 async def test_a_search_during_an_outage_asks_once(meaning: Any, write: Write) -> None:
     fill(write, 3)
     down = Hashing(misbehave=always(EmbedderBusyError("The server is overloaded (503).")))
@@ -296,6 +303,26 @@ async def test_another_dimension_under_the_same_identity_is_refused(meaning: Any
         assert "dimension 64" in report.notes[0]
         results = await memory.search("one")
         assert results.degraded
+
+
+async def test_the_vectors_of_a_model_that_has_changed_behind_its_name_are_replaced_by_force(
+    meaning: Any, write: Write
+) -> None:
+    fill(write, 3)
+    async with meaning() as memory:
+        await memory.index()
+    other = Hashing()
+    other.misbehave = lambda number, texts: np.array([Hashing(32).vector(text) for text in texts], np.float32)
+    async with meaning(other) as memory:
+        assert "(kipu reindex --force)" in (await memory.search("note1")).notes[0]
+        assert "(kipu reindex --force)" in str(await memory.check_embedder())
+        report = await memory.reindex(force=True)
+        assert (report.embedded, report.pending_vectors, report.notes) == (3, 0, [])
+    async with meaning(other) as memory:
+        assert await memory.check_embedder() is None
+        results = await memory.search("note1")
+        assert (results[0].path, results.degraded, results.notes) == ("memory/001.md", False, [])
+        assert dict((await memory.status()).vectors) == {"hashing-64": 3}
 
 
 async def test_huge_numbers_are_scaled_and_not_lost(meaning: Any, write: Write) -> None:
@@ -416,6 +443,21 @@ async def test_reindexing_makes_another_embedder_ready(meaning: Any, write: Writ
     async with named(meaning("other"), hashing=Hashing, other=Other) as memory:
         results = await memory.search("note1")
         assert (results[0].path, results.notes) == ("memory/001.md", [])
+
+
+async def test_an_embedder_that_needs_options_says_where_they_are_given(meaning: Any, write: Write) -> None:
+    @attrs.define(kw_only=True)
+    class Demanding(Hashing):
+        model: str
+
+    write("memory/a.md", "one\n")
+    async with named(meaning("hashing"), hashing=Hashing, demanding=Demanding) as memory:
+        with pytest.raises(ConfigurationError) as caught:
+            await memory.reindex("demanding")
+    assert str(caught.value) == (
+        'embedder, embedder "demanding": it needs "model". Say it in kipu.toml, and then run kipu reindex: [index] '
+        'embedder = { use = "demanding", ... }'
+    )
 
 
 @attrs.define
@@ -552,6 +594,18 @@ async def test_a_text_that_is_refused_at_the_very_beginning_does_not_stop_all(me
         embedder = Hashing(misbehave=picky)
         async with meaning(embedder) as memory:
             assert (await memory.index()).pending_vectors == expected
+
+
+async def test_an_embedder_to_which_the_shortest_text_is_too_long_is_not_said_to_find_it_so(
+    meaning: Any, write: Write
+) -> None:
+    write("memory/a.md", "one\n")
+    async with meaning(Hashing(misbehave=always(TextTooLongError("Bad request (400).")))) as memory:
+        report = await memory.index()
+    assert report.notes[0].startswith(
+        'The embedder "doubles.Hashing" refuses even 3 characters as too long, so it is hardly their length. '
+        "Bad request (400)."
+    )
 
 
 async def test_an_embedder_can_be_checked(meaning: Any, embedder: Hashing) -> None:

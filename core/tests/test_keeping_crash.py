@@ -22,36 +22,59 @@ import pytest
 from rows import is_sound, rows, rows_made_afresh, with_doubles
 
 from kipu import Memory
-from kipu.config import WritingConfig
+from kipu.config import FlushConfig, WritingConfig
+from kipu.types import Distillation
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from kipu import MemoryConfig
 
-KILLS = 21  # of each of the five kinds below
+KILLS = 21  # of each of the seven kinds below
 PROCESSES = 8
 NOTES = 50
 
 ONE, TWO, THREE = "memory/one.md", "memory/two.md", "memory/deep/three.md"
 SECRET = "xylophonequartz"
 # What each kind of change makes of the two files: before, and after; None is no file.
-BEFORE = {ONE: f"# One\n\nalpha {SECRET}\n\nbeta\n", TWO: "# Two\n\ngamma\n", THREE: None}
+OLD, FLUSHED = "memory/old/2024-05-01.md", "memory/2024-06-01.md"
+SUMMARY, ARCHIVED = "memory/old/2024-05-01-summary.md", "memory/archive/old/2024-05-01.md"
+BEFORE = {
+    **dict.fromkeys((THREE, FLUSHED, SUMMARY, ARCHIVED)),
+    ONE: f"# One\n\nalpha {SECRET}\n\nbeta\n",
+    TWO: "# Two\n\ngamma\n",
+    OLD: "# Old\n\nkappa\n",
+}
 AFTER = {
-    "remember": {ONE: f"{BEFORE[ONE]}\n- delta\n", TWO: BEFORE[TWO], THREE: None},
+    "remember": {ONE: f"{BEFORE[ONE]}\n- delta\n"},
     "supersede": {
         ONE: f"# One\n\nalpha {SECRET}\n[superseded_by: d; valid_until: TODAY]\n\nbeta\n",
         TWO: "# Two\n\ngamma\n\n- delta\n  [id: d]\n",
-        THREE: None,
     },
-    "forget": {ONE: "# One\n\nbeta\n", TWO: BEFORE[TWO], THREE: None},
-    "move": {ONE: "# One\n\nbeta\n", TWO: f"# Two\n\ngamma\n\nalpha {SECRET}\n", THREE: None},
-    "move a file": {ONE: None, TWO: BEFORE[TWO], THREE: BEFORE[ONE]},
+    "forget": {ONE: "# One\n\nbeta\n"},
+    "move": {ONE: "# One\n\nbeta\n", TWO: f"# Two\n\ngamma\n\nalpha {SECRET}\n"},
+    "move a file": {ONE: None, THREE: BEFORE[ONE]},
+    "flush": {FLUSHED: "- epsilon\n  [origin: flush]\n- zeta\n  [origin: flush]\n"},
+    "compact": {
+        OLD: None,
+        ARCHIVED: BEFORE[OLD],
+        SUMMARY: "---\nsummary_of:\n  - ../archive/old/2024-05-01.md\n---\n# Summary of 2024-05-01\n\n"
+        "- kappa, in short\n\nFrom [2024-05-01](../archive/old/2024-05-01.md).\n",
+    },
 }
 
 
+@attrs.frozen
+class Script:
+    """Answers as a model would."""
+
+    async def distill(self, messages: Any, *, instructions: str, model: str | None = None) -> Distillation:
+        return Distillation("- kappa, in short" if "several days" in instructions else "- epsilon\n- zeta")
+
+
 def configured(workspace: Path) -> MemoryConfig:
-    return attrs.evolve(with_doubles(workspace), writing=WritingConfig(preparers=[]), timezone="UTC")
+    flush = FlushConfig(flusher=Script(), calls_per_day=10_000)
+    return attrs.evolve(with_doubles(workspace), writing=WritingConfig(preparers=[]), flush=flush, timezone="UTC")
 
 
 async def work(workspace: Path, kind: str) -> None:
@@ -65,6 +88,10 @@ async def work(workspace: Path, kind: str) -> None:
             await memory.forget(path=ONE, start=3)
         elif kind == "move":
             await memory.move("two.md", path=ONE, start=3)
+        elif kind == "flush":
+            await memory.flush([{"role": "user", "content": "eta"}], file="2024-06-01.md")
+        elif kind == "compact":
+            await memory.compact("old")
         else:
             await memory.move("deep/three.md", path=ONE)
 
@@ -125,6 +152,7 @@ def put(workspace: Path) -> None:
         if text is None:
             file.unlink(missing_ok=True)
         else:
+            file.parent.mkdir(parents=True, exist_ok=True)
             file.write_text(text, "utf-8")
 
 
@@ -140,7 +168,7 @@ def state(workspace: Path) -> dict[str, str | None]:
 async def test_where_a_process_is_killed_each_file_is_the_old_or_the_new(workspace, tmp_path, work_and_kill, kind):
     chance = random.Random(f"2026-11-29 {kind}")
     config = configured(workspace)
-    after = {path: text and text.replace("TODAY", str(config.today())) for path, text in AFTER[kind].items()}
+    after = {path: text and text.replace("TODAY", str(config.today())) for path, text in (BEFORE | AFTER[kind]).items()}
     put(workspace)
     async with Memory(config) as memory:
         await memory.index()

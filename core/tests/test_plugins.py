@@ -241,6 +241,14 @@ def test_a_name_that_nobody_registers_is_explained(site: Site) -> None:
     )
 
 
+def test_a_package_is_named_only_where_it_is_one_of_ours(site: Site) -> None:
+    site.standard()
+    for name, package in (("hybrid", " It comes with: pip install kipu-strategy-hybrid"), ("graph", "")):
+        with pytest.raises(PluginNotFoundError) as caught:
+            Plugins().find("strategy", name)
+        assert str(caught.value) == f'No strategy "{name}". Installed: keyword.{package}'
+
+
 @pytest.mark.parametrize(
     ("name", "known", "hint"),
     [
@@ -401,7 +409,7 @@ async def test_an_option_with_a_value_that_cannot_be_is_refused(
     options: Plugins, config: Callable[..., MemoryConfig]
 ) -> None:
     async with Memory(config(), plugins=options) as memory:
-        with pytest.raises(QueryError, match=r"^repeat_times: 'times' must be >= 1: 0\.$"):
+        with pytest.raises(QueryError, match=r"^'repeat_times' must be >= 1: 0\.$"):
             await memory.search("valkey", repeat_times=0)
 
 

@@ -169,7 +169,10 @@ class Asking:
         return self._checked(first * len(halves[0]) + second * len(halves[1]))
 
     def _too_long(self, text: str, error: TextTooLongError) -> EmbedderError:
-        return EmbedderError(f'The embedder "{self.name}" finds {len(text)} characters too long: {error}')
+        return EmbedderError(
+            f'The embedder "{self.name}" refuses even {len(text)} characters as too long, so it is hardly their length. '
+            f"{error}"
+        )
 
 
 def _middle(text: str) -> int:

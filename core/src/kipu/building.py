@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any
 
 import attrs
@@ -59,7 +60,10 @@ def with_options(component: Any, registration: Registration, options: Sequence[t
     try:
         return _call(registration.factory, values, names)
     except ConfigurationError as error:
-        raise QueryError(str(error)) from error
+        said = str(error).removeprefix(f"{names}: ")
+        for option, _ in options:  # the field has another name than what was asked for
+            said = re.sub(rf"\b{re.escape(option.field.name)}\b", option.name, said)
+        raise QueryError(said if any(option.name in said for option, _ in options) else str(error)) from error
 
 
 def _call(factory: Any, values: Mapping[str, Any], where: str) -> Any:
@@ -69,8 +73,7 @@ def _call(factory: Any, values: Mapping[str, Any], where: str) -> Any:
     except KipuError:
         raise
     except (TypeError, ValueError) as error:
-        said = _first_line(error)
-        raise ConfigurationError(f"{said}." if said.startswith(f"'{where}'") else f"{where}: {said}.") from error
+        raise ConfigurationError(f"{where}: {_first_line(error)}.") from error
 
 
 def structure(tables: Mapping[str, Any], target: Any, where: str) -> Any:

@@ -257,7 +257,14 @@ class Components:
         :raises ConfigurationError: it is configured with an option or a value that cannot be.
         """
         if choice is not None:
-            return await self._made(choice, "embedder")
+            try:
+                return await self._made(choice, "embedder")
+            except ConfigurationError as error:  # nothing but a name was given
+                name = name_of(choice)
+                raise ConfigurationError(
+                    f"{error} Say it in kipu.toml, and then run kipu reindex: [index] "
+                    f'embedder = {{ use = "{name}", ... }}'
+                ) from None
         if self._embedder is None and self.embedder_choice is not None:
             self._embedder = await self._made(self.embedder_choice, "index.embedder")
         return self._embedder

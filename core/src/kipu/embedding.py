@@ -188,8 +188,9 @@ class Embeddings:
 
     def _pause(self, chosen: ChosenEmbedder, error: EmbedderError) -> str:
         self._answered.pop(chosen.identity, None)
-        self._pauses[chosen.identity] = (time.monotonic() + _PAUSE_SECONDS, str(error))
-        return str(error)
+        reason = str(error) if str(error).endswith((".", "!", "?")) else f"{error}."
+        self._pauses[chosen.identity] = (time.monotonic() + _PAUSE_SECONDS, reason)
+        return reason
 
     async def _finish(self, chosen: ChosenEmbedder, wait: float, *, tidy: bool) -> int:
         """Count what is pending; once nothing waits, other spaces need no tables, and old vectors may go."""
@@ -204,7 +205,7 @@ class Embeddings:
         return pending
 
     async def expect_all(self, chosen: ChosenEmbedder) -> None:
-        """Have everything embedded anew by the next run, where the embedder's vectors may have another dimension now."""
+        """Have everything embedded anew by the next run. The embedder is asked for the dimension that it has now."""
         try:
             (vector,) = await Asking(chosen.name, chosen.embedder).vectors([PROBE], "document")
         except EmbedderError:

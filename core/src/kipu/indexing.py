@@ -15,18 +15,18 @@ from typing import TYPE_CHECKING, Any
 import attrs
 
 from .changes import Batch, PreparedFile, apply
+from .chunking import chunker_identity, chunks_of
 from .database import BUSY_SECONDS
 from .decoding import NotTextError, decode
-from .errors import KipuError, MemoryFileError, PluginFailedError
+from .errors import MemoryFileError
 from .files import Scan, folders_above, is_memory_file_name
 from .index import KnownFile, count_chunks, known_files
-from .plugins import options_of
 from .scoping import Scope
 from .tables import backfill, outdated, tables_of
-from .types import Chunk, Document, IndexReport, SkippedFile
+from .types import IndexReport, SkippedFile
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from .database import Database
     from .files import FoundFile, Workspace
@@ -338,19 +338,9 @@ class Indexer:
             before = vanished.take(digest)
         file = PreparedFile.of(found, digest, identity, before)
         try:
-            return attrs.evolve(file, chunks=self._chunks(found.path, decode(data)), problem=None)
+            return attrs.evolve(file, chunks=chunks_of(self.chunker, found.path, decode(data)), problem=None)
         except NotTextError as error:
             return attrs.evolve(file, chunks=(), problem=str(error))
-
-    def _chunks(self, path: str, text: str) -> Sequence[Chunk]:
-        try:
-            return _checked(self.chunker.chunk(Document(path, text)), text.count("\n") + 1)
-        except KipuError:
-            raise
-        except (Exception, SystemExit) as error:
-            raise PluginFailedError(
-                f"The chunker {type(self.chunker).__name__} failed on {path}: {type(error).__name__}: {error}."
-            ) from error
 
 
 def _paths_of(batch: Batch) -> list[str]:
@@ -371,37 +361,6 @@ def _count(report: IndexReport, batch: Batch, left_out: set[str]) -> None:
         else:
             report.changed += 1
     report.removed += sum(file.path not in left_out for file in batch.removed)
-
-
-def _checked(returned: Iterable[Any], lines: int) -> list[Chunk]:
-    """The chunks that a chunker returned, or an error that says what is wrong with them."""
-    chunks = list(returned)
-    for chunk in chunks:
-        if not isinstance(chunk, Chunk):
-            raise TypeError(f"what it returned has {chunk!r} in it, which is no Chunk")
-        texts, numbers = (
-            (chunk.text, chunk.heading, chunk.context),
-            (chunk.start_line, chunk.end_line, chunk.heading_level),
-        )
-        if not all(isinstance(text, str) for text in texts) or not all(type(number) is int for number in numbers):
-            raise TypeError(
-                f"the text, heading and context of a chunk are texts, and its lines and level numbers: {chunk}"
-            )
-        if any(not isinstance(text, str) for pair in dict(chunk.metadata).items() for text in pair):
-            raise TypeError(f"the metadata of a chunk are texts by the name of a text, unlike {chunk.metadata!r}")
-        if not 1 <= chunk.start_line <= chunk.end_line <= lines or not 0 <= chunk.heading_level < 1000:
-            raise ValueError(f"a chunk has lines {chunk.start_line} to {chunk.end_line}, and the file has 1 to {lines}")
-        "".join(texts).encode("utf-8")
-    return chunks
-
-
-def chunker_identity(chunker: Chunker) -> str:
-    """What tells the chunks of one chunker from those of another: its class, its version and its options."""
-    kind: Any = type(chunker)
-    version = getattr(chunker, "schema_version", 1)
-    options = {field.name: getattr(chunker, field.name) for field in options_of(kind)} if attrs.has(kind) else {}
-    said = f"{kind.__module__}.{kind.__qualname__} {version} {options}"
-    return hashlib.sha256(said.encode()).hexdigest()[:16]
 
 
 def missing_folders(pending: Pending) -> list[str]:

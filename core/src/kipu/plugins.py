@@ -66,6 +66,24 @@ _METHODS = {
 }
 
 
+# Where a component comes from that is not installed. Nobody is told to install a package of any other name: it may be
+# anybody's.
+DISTRIBUTIONS = {
+    ("chunker", "markdown"): "kipu-chunker-markdown",
+    ("embedder", "litellm"): "kipu-embedder-litellm",
+    ("embedder", "onnx"): "kipu-embedder-onnx",
+    ("embedder", "sentence-transformers"): "kipu-embedder-sentence-transformers",
+    ("flusher", "litellm"): "kipu-flusher-litellm",
+    ("postprocessor", "decay"): "kipu-postprocessor-decay",
+    ("postprocessor", "mmr"): "kipu-postprocessor-mmr",
+    ("postprocessor", "threshold"): "kipu-postprocessor-threshold",
+    ("preparer", "redact"): "kipu-redact",
+    ("strategy", "hybrid"): "kipu-strategy-hybrid",
+    ("strategy", "keyword"): "kipu-strategy-keyword",
+    ("strategy", "vector"): "kipu-strategy-vector",
+}
+
+
 @attrs.define
 class PluginInfo:
     """One plugin: where it comes from, what it registers, whether it is in use, and if not, why.
@@ -277,10 +295,10 @@ class Plugins:
                 f'No plugin with a {kind} is installed, so there is no "{name}". The standard ones come with: '
                 "pip install kipu"
             )
-        near = did_you_mean(name, self.names(kind))
-        # Where a name is near, the other is a slip of the pen, and nobody should install a package of that name.
-        elsewhere = "" if near else f" If it is a plugin: pip install kipu-{kind}-{name}"
-        raise PluginNotFoundError(f'No {kind} "{name}".{near} Installed: {", ".join(self.names(kind))}.{elsewhere}')
+        ours = DISTRIBUTIONS.get((kind, name))
+        said = f" It comes with: pip install {ours}" if ours else ""
+        near = "" if ours else did_you_mean(name, self.names(kind))
+        raise PluginNotFoundError(f'No {kind} "{name}".{near} Installed: {", ".join(self.names(kind))}.{said}')
 
     def per_call_options(self) -> dict[str, PerCallOption]:
         """The options that can be given with one search, by name. Of two with one name, the first plugin's counts."""

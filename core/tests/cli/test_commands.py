@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+import re
+import tomllib
 from typing import TYPE_CHECKING
 
+import attrs
 import pytest
+
+from kipu import MemoryConfig
+from kipu.config import load_config
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -375,6 +381,45 @@ def test_doctor_says_that_nothing_can_be_searched_without_plugins(kipu: Kipu) ->
     assert "problem  no plugin with a strategy: nothing can be searched\n         pip install kipu" in done.out
 
 
+EMBEDDER = """\
+from doubles import Hashing, Nearest
+from kipu import hookimpl
+
+@hookimpl
+def kipu_register_embedders(register):
+    register("hashing", Hashing)
+
+@hookimpl
+def kipu_register_strategies(register):
+    register("nearest", Nearest)
+"""
+
+
+@pytest.mark.parametrize(
+    ("options", "configured", "said"),
+    [
+        ((), '"hashng"', 'index.embedder: No embedder "hashng". Did you mean "hashing"?'),
+        (("-p", "no:kipu-embedder-other"), '"other"', "which is not in use: blocked by -p."),
+        ((), '{ use = "hashing", misbehave = 0 }', 'The embedder "hashing" failed: TypeError'),
+    ],
+    ids=["mistyped", "blocked", "failing"],
+)
+def test_doctor_finds_a_configured_embedder_that_cannot_be_used(
+    kipu: Kipu, site: Site, write: Write, options: tuple[str, ...], configured: str, said: str
+) -> None:
+    site.plugin("kipu-embedder-hashing", EMBEDDER)
+    site.plugin("kipu-embedder-other", "")
+    write("memory/a.md", "one")
+    write("kipu.toml", f'[index]\nembedder = {configured}\n[search]\nstrategy = "nearest"\n')
+    done = kipu(*options, "doctor", "--json")
+    assert done.code == 1
+    (problem,) = [finding["what"] for finding in done.json if finding["state"] == "problem"]
+    assert said in problem
+    assert not any(problem in finding["what"] for finding in done.json if finding["state"] != "problem")
+    assert not any(finding["what"].startswith("embedder ") for finding in done.json)
+    assert kipu(*options, "search", "one").code == 0
+
+
 # --- init and demo -------------------------------------------------------------------------------------------------
 
 
@@ -387,6 +432,24 @@ def test_init_makes_a_workspace_and_leaves_what_is_there(kipu: Kipu, here: Path,
     assert kipu("init", "-w", str(new)).out == f"{new}: is a workspace already\n"
     assert (new / "kipu.toml").read_text("utf-8") == "# mine\n"
     assert kipu("search", "remembering", "-w", str(new)).code == 0
+
+
+def test_init_shows_every_option_with_its_default(kipu: Kipu, here: Path) -> None:
+    kipu("init")
+    text = (here / "kipu.toml").read_text("utf-8")
+    assert load_config(here) == MemoryConfig(here)
+    assert max(map(len, text.splitlines())) <= 120
+    shown = re.sub("^# ?", "", re.sub("^##.*\n", "", text.partition("\n\n")[2], flags=re.MULTILINE), flags=re.MULTILINE)
+    tables = tomllib.loads(shown)
+    (here / "kipu.toml").write_text(shown, "utf-8")
+    config = load_config(here)  # with nothing that cannot be
+    for table in attrs.fields(MemoryConfig):
+        if attrs.has(getattr(table.default, "factory", object)):
+            defaults = getattr(MemoryConfig(), table.name)
+            assert list(tables[table.name]) == [option.name for option in attrs.fields(type(defaults))]
+            for name, default in attrs.asdict(defaults).items():
+                assert default is None or getattr(getattr(config, table.name), name) == default
+    assert "timezone" in tables
 
 
 def test_init_in_the_place_of_a_file_is_an_error(kipu: Kipu, write: Write) -> None:

@@ -212,8 +212,7 @@ def test_an_unknown_option_is_an_error_with_a_hint(kipu: Kipu) -> None:
         ("[search]\nsync = 'false'", "{}: search.sync: must be true or false, not 'false'"),
         (
             "[search]\nstrategy = 'graph'",
-            'search.strategy: No strategy "graph". Installed: keyword. If it is a plugin: '
-            "pip install kipu-strategy-graph",
+            'search.strategy: No strategy "graph". Installed: keyword.',
         ),
         (
             "[search]\npostprocessors = [{ use = 'threshold', min_scor = 1 }]",

@@ -6,7 +6,6 @@ import math
 from typing import TYPE_CHECKING
 
 import attrs
-from attrs import validators
 
 from kipu import hookimpl
 
@@ -16,6 +15,11 @@ if TYPE_CHECKING:
     from kipu.types import Hit, PostProcessor, Query, Register
 
 __all__ = ["Decay"]
+
+
+def _check_days(_: object, option: attrs.Attribute[float], value: float) -> None:
+    if not value > 0.0:
+        raise ValueError(f"{option.name} must be a number above 0, not {value:g}")
 
 
 @attrs.frozen
@@ -29,7 +33,7 @@ class Decay:
     half_life_days: float = attrs.field(
         default=30.0,
         converter=float,
-        validator=validators.gt(0.0),
+        validator=_check_days,
         metadata={
             "help": "After how many days a score is worth half; more than 0.",
             "per_call": "decay_half_life_days",

@@ -22,7 +22,6 @@ from struct import Struct
 from typing import TYPE_CHECKING, ClassVar
 
 import attrs
-from attrs import validators
 
 from kipu import hookimpl
 
@@ -40,6 +39,11 @@ MOST_REORDERED = 1_000
 """How many hits are compared with each other: the work grows with their square."""
 
 
+def _check_share(_: object, option: attrs.Attribute[float], value: float) -> None:
+    if not 0.0 <= value <= 1.0:
+        raise ValueError(f"{option.name} must be a number from 0 to 1, not {value:g}")
+
+
 @attrs.frozen
 class Mmr:
     """Choose hits that are relevant and unlike those before them (Carbonell and Goldstein 1998).
@@ -55,7 +59,7 @@ class Mmr:
     lambda_param: float = attrs.field(
         default=0.7,
         converter=float,
-        validator=[validators.ge(0.0), validators.le(1.0)],
+        validator=_check_share,
         metadata={
             "help": "The weight of relevance against diversity, in [0, 1]; 1 changes nothing.",
             "per_call": "mmr_lambda",

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import attrs
-from attrs import validators
 
 from kipu import hookimpl
 
@@ -15,6 +14,11 @@ if TYPE_CHECKING:
 __all__ = ["Threshold"]
 
 
+def _check_share(_: object, option: attrs.Attribute[float], value: float) -> None:
+    if not 0.0 <= value <= 1.0:
+        raise ValueError(f"{option.name} must be a number from 0 to 1, not {value:g}")
+
+
 @attrs.frozen
 class Threshold:
     """Leave out hits with a score below ``min_score``."""
@@ -22,7 +26,7 @@ class Threshold:
     min_score: float = attrs.field(
         default=0.0,
         converter=float,
-        validator=[validators.ge(0.0), validators.le(1.0)],
+        validator=_check_share,
         metadata={"help": "The lowest score to keep, in [0, 1]; 0 keeps everything.", "per_call": "min_score"},
     )
 

@@ -107,34 +107,34 @@ def _plugins(workspace: Path) -> Iterator[Finding]:
 
 
 def _workspace(workspace: Path, output: Output) -> Iterator[Finding]:
-    async def work() -> tuple[Status, list[str], bool]:
+    async def work() -> tuple[Status, list[str], str | None, bool]:
         async with open_memory(workspace, attrs.evolve(output, quiet=True)) as memory:
             status, wrong = await memory.status(), memory.check()
-            if status.embedder is not None and (problem := await memory.check_embedder()):
-                wrong.append(problem)
-            return status, list(dict.fromkeys(wrong)), bool(memory.plugins.names("embedder"))
+            unusable = await memory.check_embedder() if status.embedder is not None else None
+            return status, wrong, unusable, bool(memory.plugins.names("embedder"))
 
     database = Database(workspace.absolute() / HIDDEN_FOLDER / INDEX_FILE)
     if database.exists and (damage := database.damage()):
         yield Finding("problem", f"the index is damaged: {damage}", "The next search makes it anew, or: kipu index")
         return
     try:
-        status, wrong, has_embedder = run(work())
+        status, wrong, unusable, has_embedder = run(work())
     except KipuError as error:
         yield Finding("problem", f"the workspace {workspace} cannot be used")
         for line in str(error).split("\n"):
             yield Finding("problem", line)
         return
-    for sentence in wrong:
+    for sentence in dict.fromkeys([*wrong, *([unusable] if unusable else [])]):
         yield Finding("problem", sentence)
     yield Finding("ok", f"workspace {status.workspace}: {count(status.files, 'file')}, {count(status.chunks, 'chunk')}")
-    yield from _embedder(status, has_embedder=has_embedder)
-    yield from _index(status)
+    yield from _embedder(status, unusable, has_embedder=has_embedder)
+    yield from _index(status, unusable)
 
 
-def _embedder(status: Status, *, has_embedder: bool) -> Iterator[Finding]:
+def _embedder(status: Status, unusable: str | None, *, has_embedder: bool) -> Iterator[Finding]:
     if status.embedder is not None:
-        yield Finding("ok", f'embedder "{status.embedder}", strategy "{status.strategy}"')
+        if unusable is None:
+            yield Finding("ok", f'embedder "{status.embedder}", strategy "{status.strategy}"')
         if status.pending_vectors:
             yield Finding("hint", f"{count(status.pending_vectors, 'chunk')} not embedded yet", "kipu index")
     elif has_embedder:
@@ -143,7 +143,7 @@ def _embedder(status: Status, *, has_embedder: bool) -> Iterator[Finding]:
         yield Finding("hint", "no embedder is installed: search by words only", "pip install kipu-embedder-onnx")
 
 
-def _index(status: Status) -> Iterator[Finding]:
+def _index(status: Status, unusable: str | None) -> Iterator[Finding]:
     if not os.path.exists(status.index_path):
         yield Finding("hint", "there is no index yet", "The first search makes it, or: kipu index")
     else:
@@ -156,6 +156,7 @@ def _index(status: Status) -> Iterator[Finding]:
     for file in status.skipped:
         yield Finding("hint", f"skipped {file.path}", file.reason)
     for note in status.notes:
-        yield Finding("hint", note, "Bring it back, or take it out of kipu.toml.")
+        if unusable is None or unusable not in note:
+            yield Finding("hint", note, "Bring it back, or take it out of kipu.toml.")
     for missing in status.missing:
         yield Finding("hint", f"{missing} is missing", "Bring it back, or forget it with: kipu index --prune")

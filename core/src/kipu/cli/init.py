@@ -2,39 +2,65 @@
 
 from __future__ import annotations
 
+import json
+import textwrap
 from pathlib import Path
+from typing import Any
 
+import attrs
 import click
 
-from ..config import CONFIG_FILE
+from ..config import CONFIG_FILE, STANDARD_FLUSHER, STANDARD_POSTPROCESSORS, STANDARD_PREPARERS, MemoryConfig
 from ..database import make_hidden_folder
 from ..files import HIDDEN_FOLDER, MEMORY_FOLDER
 from .common import Output, folder_to_make, shared_options
 
 __all__ = ["init_command"]
 
-_CONFIG = """\
-# The configuration of Kipu. Everything here has a default; what is commented out shows it.
-
-# timezone = "Europe/Berlin"  # when a day begins; by default as on this machine
-
-# [files]
-# paths = []                  # further files and folders with memories, besides memory/
-# exclude = []                # what to leave out, in the syntax of .gitignore
-
-# [index]
-# chunker = "markdown"        # or with options: { use = "markdown", tokens = 200 }
-# embedder = "onnx"           # or { use = "litellm", model = "openai/text-embedding-3-small" }
-
-# [search]
-# strategy = "hybrid"         # by meaning and by words; "keyword" is by words alone
-# postprocessors = ["threshold"]   # or with options: [{ use = "threshold", min_score = 0.1 }]
-# max_results = 6
-# sync = true                 # a search first takes in what changed on disk
-
-# [plugins]
-# disable = []                # plugins to leave alone; "kipu plugins" lists them
+_HEAD = """\
+# The configuration of Kipu. Everything has a default: a line that begins with # shows it, or an
+# example where the default depends on what is installed. Lines that begin with ## explain it.
 """
+# What is shown of the options whose default is no value of TOML, or says nothing.
+_EXAMPLES = {
+    "timezone": "Europe/Berlin",
+    "embedder": "onnx",
+    "strategy": "hybrid",
+    "postprocessors": list(STANDARD_POSTPROCESSORS),
+    "preparers": list(STANDARD_PREPARERS),
+    "flusher": {"use": STANDARD_FLUSHER, "model": "openai/gpt-4o-mini"},
+}
+_WIDTH = 100
+
+
+def configuration() -> str:
+    """A ``kipu.toml`` with every option that there is, as comments."""
+    fields = attrs.fields(MemoryConfig)
+    parts = [_HEAD, *(_option(field) for field in fields if "help" in field.metadata)]
+    for field in fields:
+        table = getattr(field.default, "factory", None)
+        if table is not None and attrs.has(table):
+            parts.append(f"{_explanation((table.__doc__ or '').strip())}# [{field.name}]\n")
+            parts += [_option(option) for option in attrs.fields(table)]
+    return "\n".join(parts)
+
+
+def _option(field: attrs.Attribute[Any]) -> str:
+    default: Any = field.default
+    value = default.factory() if isinstance(default, attrs.Factory) else default  # type: ignore[arg-type]
+    return f"{_explanation(field.metadata['help'])}# {field.name} = {_toml(_EXAMPLES.get(field.name, value))}\n"
+
+
+def _explanation(text: str) -> str:
+    text = " ".join(text.replace("``", "`").split())
+    return textwrap.fill(text, _WIDTH, initial_indent="## ", subsequent_indent="## ") + "\n"
+
+
+def _toml(value: Any) -> str:
+    """A value as TOML has it; tables on one line."""
+    if isinstance(value, dict):
+        return f"{{ {', '.join(f'{name} = {_toml(each)}' for name, each in value.items())} }}"
+    return json.dumps(value)
 
 
 @click.command("init")
@@ -54,7 +80,7 @@ def init_command(output: Output, workspace: Path, folder: Path | None) -> None:
             made.append(f"{MEMORY_FOLDER}/")
         config = root / CONFIG_FILE
         if not config.exists():
-            config.write_text(_CONFIG, "utf-8")
+            config.write_text(configuration(), "utf-8")
             made.append(CONFIG_FILE)
         make_hidden_folder(root / HIDDEN_FOLDER)
     except OSError as error:

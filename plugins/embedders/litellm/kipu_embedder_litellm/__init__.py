@@ -208,16 +208,14 @@ class LiteLLM:
 
     def _options(self, role: Role, key: str | None) -> dict[str, Any]:
         """Everything that a request needs but the texts; imports LiteLLM, which takes seconds the first time."""
-        from .requests import load, missing_keys, provider_of
+        from .requests import load, missing_keys, missing_keys_at_once, provider_of
 
+        if key is None:
+            self._refuse_to_go_without(missing_keys_at_once(self._provider))
         litellm = load()
         provider = provider_of(litellm, self.model, self.api_base)
-        missing = missing_keys(litellm, provider, self.model) if key is None else []
-        if missing:
-            raise EmbedderError(
-                f"There is no key for {self.model}. Set {' or '.join(missing)}, or put "
-                'api_key = { env = "NAME" } beside model in kipu.toml.'
-            )
+        if key is None:
+            self._refuse_to_go_without(missing_keys(litellm, provider, self.model))
         options: dict[str, Any] = {
             "model": self.model,
             "api_base": self.api_base,
@@ -231,6 +229,14 @@ class LiteLLM:
             if provider == "openai":  # LiteLLM knows OpenAI's own models; other servers speak its protocol too
                 options["allowed_openai_params"] = ["dimensions"]
         return options
+
+    def _refuse_to_go_without(self, keys: Sequence[str]) -> None:
+        """Raise where one of these environment variables should be set."""
+        if keys:
+            raise EmbedderError(
+                f"There is no key for {self.model}. Set {' or '.join(keys)}, or put "
+                'api_key = { env = "NAME" } beside model in kipu.toml.'
+            )
 
     async def _request(self, texts: Sequence[str], options: dict[str, Any]) -> list[Any]:
         import asyncio

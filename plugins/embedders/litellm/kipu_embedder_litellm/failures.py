@@ -66,7 +66,10 @@ def failure(error: Exception, sent: Sent) -> EmbedderError:
             return EmbedderError(f"{model} cannot be reached: there is no connection, or the address is wrong.")
         if isinstance(error, litellm.BadRequestError):
             return EmbedderError(f"{model} was not asked, for LiteLLM says: {quote}")
-        return EmbedderError(f"{model} answered with something that has no vectors in it: {quote}")
+        # What Python says of an answer that it cannot make sense of says nothing to people.
+        senseless = any(isinstance(each, (AttributeError, LookupError, TypeError, ValueError)) for each in causes)
+        said = ". Is the address the right one?" if senseless else f": {quote}"
+        return EmbedderError(f"{model} answered with something that has no vectors in it{said}")
     status = answer.status_code
     if status in {401, 403} or isinstance(error, litellm.AuthenticationError):
         said = f": {quote}" if status == 403 else "."  # what is said of a wrong key often has a part of it
@@ -80,7 +83,9 @@ def failure(error: Exception, sent: Sent) -> EmbedderError:
         return EmbedderError(f"There is no credit left for {model} ({status}): {quote}")
     if status in {408, 429} or status >= 500:
         what = "has had too many requests" if status == 429 else "has a fault of its own"
-        return EmbedderBusyError(f"{model} {what} ({status}): {quote}", seconds_to_wait(answer.headers))
+        seconds = seconds_to_wait(answer.headers)
+        asks = f" It asks to wait {seconds:,.0f} seconds." if seconds else ""
+        return EmbedderBusyError(f"{model} {what} ({status}): {quote}{asks}", seconds)
     return EmbedderError(f"{model} refused the request ({status}): {quote}")
 
 
@@ -139,9 +144,11 @@ def _decoded(text: str) -> bytes:
 
 
 def _quote(error: Exception, key: str | None) -> str:
-    """What the provider said, on one short line; a key that it repeats is left out."""
+    """What the provider said, as one short sentence; a key that it repeats is left out."""
     said = str(error).split("\nTraceback", maxsplit=1)[0]
     said = said.rpartition("Exception - ")[2].removeprefix("Error code: ")
     inner = re.search(r'"message":\s*"((?:[^"\\]|\\.)*)"', said)
     line = " ".join(_without_keys(inner[1] if inner else said, key).split())
-    return line if len(line) <= _LONGEST_QUOTE else line[:_LONGEST_QUOTE].rstrip() + "..."
+    if len(line) > _LONGEST_QUOTE:
+        return line[:_LONGEST_QUOTE].rstrip() + "..."
+    return line if line.endswith((".", "!", "?", "。")) else f"{line}."

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import base64
 import os
+import sys
 import warnings
+from importlib.util import find_spec
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from kipu.errors import EmbedderError
@@ -12,7 +15,16 @@ from kipu.errors import EmbedderError
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-__all__ = ["load", "missing_keys", "provider_of", "request"]
+__all__ = ["load", "missing_keys", "missing_keys_at_once", "provider_of", "request"]
+
+# The variables of which a provider needs one. Those of others only LiteLLM knows, once it is imported.
+_KEYS = {
+    "cohere": ("COHERE_API_KEY",),
+    "gemini": ("GOOGLE_API_KEY", "GEMINI_API_KEY"),
+    "mistral": ("MISTRAL_API_KEY",),
+    "openai": ("OPENAI_API_KEY",),
+    "voyage": ("VOYAGE_API_KEY",),
+}
 
 # What LiteLLM says of itself: of parts that it imports late, and of the base64 that it can be told to ask for. It
 # silences the first with its import; where warnings are errors, as in tests, that is undone after a while.
@@ -67,6 +79,20 @@ def missing_keys(litellm: Any, provider: str, model: str) -> list[str]:
         for name in known["missing_keys"]
         if name.endswith("_API_KEY") and not known["keys_in_environment"] and not os.environ.get(name)
     ]
+
+
+def missing_keys_at_once(provider: str) -> Sequence[str]:
+    """Those of `missing_keys` that can be told without importing LiteLLM, which takes seconds."""
+    names = _KEYS.get(provider, ())
+    if "litellm" in sys.modules or any(map(os.environ.get, names)) or _reads_variables_from_a_file():
+        return ()
+    return names
+
+
+def _reads_variables_from_a_file() -> bool:
+    """Whether LiteLLM will find a file ``.env`` with variables when it is imported."""
+    found = find_spec("litellm")
+    return bool(found and found.origin and any((folder / ".env").exists() for folder in Path(found.origin).parents))
 
 
 async def request(texts: Sequence[str], options: dict[str, Any]) -> list[Any]:

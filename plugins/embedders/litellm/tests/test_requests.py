@@ -278,6 +278,14 @@ async def test_how_long_to_wait_is_known_only_where_the_provider_says_it(
     assert error.retry_after == seconds
 
 
+async def test_a_message_says_how_long_to_wait_and_is_made_of_sentences(server: EmbeddingServer) -> None:
+    server.then(Status(429, "Rate limit reached", retry_after="20"), Status(429, "Rate limit reached"))
+    error = await failure(make(server))
+    assert str(error).endswith("Rate limit reached. It asks to wait 20 seconds.")
+    error = await failure(make(server))
+    assert str(error).endswith("Rate limit reached.")
+
+
 async def test_how_long_to_wait_may_be_said_by_a_date(server: EmbeddingServer) -> None:
     server.then(Status(503, retry_after=format_datetime(datetime.now(UTC) + timedelta(hours=1), usegmt=True)))
     error = await failure(make(server))
@@ -368,11 +376,18 @@ async def test_a_connection_that_is_refused_is_final(model: str) -> None:
     assert str(error) == f"{model} cannot be reached: there is no connection, or the address is wrong."
 
 
-@pytest.mark.parametrize("fault", [NOT_JSON, Raw("{}"), Raw("null"), Raw('{"data": []}'), Raw("[1, 2]")])
-async def test_an_answer_without_vectors_is_said(server: EmbeddingServer, fault: Raw) -> None:
+async def test_an_answer_with_no_vector_at_all_is_said(server: EmbeddingServer) -> None:
+    server.always(Raw('{"data": []}'))
+    assert "answered with 0 vectors for 3 texts." in str(await failure(make(server)))
+
+
+@pytest.mark.parametrize("fault", [NOT_JSON, Raw("{}"), Raw("null"), Raw("[1, 2]")])
+async def test_an_answer_that_is_none_is_said_in_words_of_ours(server: EmbeddingServer, fault: Raw) -> None:
     server.always(fault)
     error = await failure(make(server))
     assert type(error) is EmbedderError
+    assert "answered with something that has no vectors in it. Is the address the right one?" in str(error)
+    assert "model_dump" not in str(error)
     assert server.count == 1
 
 
@@ -406,6 +421,29 @@ async def test_bad_vectors_are_handed_over_as_they_came_for_the_kernel_to_refuse
 
 
 # --- quiet ---------------------------------------------------------------------------------------------------------
+
+
+def test_a_missing_key_is_told_without_importing_litellm() -> None:
+    program = """
+import asyncio, sys
+from kipu_embedder_litellm import LiteLLM
+for model in ("openai/a", "gemini/a", "voyage/a", "mistral/a", "cohere/a"):
+    try:
+        asyncio.run(LiteLLM(model=model).embed(["a"], role="query"))
+    except Exception as error:
+        print(error)
+print("litellm" in sys.modules)
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    *said, imported = done.stdout.splitlines()
+    assert [line.split(". ")[1].split(",")[0] for line in said] == [
+        "Set OPENAI_API_KEY",
+        "Set GOOGLE_API_KEY or GEMINI_API_KEY",
+        "Set VOYAGE_API_KEY",
+        "Set MISTRAL_API_KEY",
+        "Set COHERE_API_KEY",
+    ]
+    assert imported == "False"
 
 
 def test_a_program_prints_nothing_and_leaves_nothing_open(server: EmbeddingServer) -> None:

@@ -73,7 +73,7 @@ def test_without_a_day_of_the_search_nothing_changes() -> None:
 
 @pytest.mark.parametrize("half_life_days", [0, -1, float("nan")])
 def test_a_half_life_is_more_than_nothing(half_life_days: float) -> None:
-    with pytest.raises(ValueError, match="half_life_days"):
+    with pytest.raises(ValueError, match=r"^half_life_days must be a number above 0, not "):
         Decay(half_life_days)
 
 

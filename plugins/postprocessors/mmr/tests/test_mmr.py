@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 def hit(text: str, score: float = 1.0, number: int = 1, vector: Sequence[float] | None = None) -> Hit:
     chunk = StoredChunk(number, f"chunk-{number}", "memory/notes.md", "memory", None, 1, 1, "", 0, text, "")
-    return Hit(chunk, score, {"keyword": score}, None if vector is None else unit(vector))
+    return Hit(chunk, score, {"keyword": score}, vector=None if vector is None else unit(vector))
 
 
 def unit(numbers: Sequence[float]) -> Vectors:
@@ -214,7 +214,7 @@ def test_similarity_by_tokens_is_symmetric_and_1_for_the_same_text(texts: list[s
 
 @pytest.mark.parametrize("lambda_param", [-0.1, 1.1, float("nan")])
 def test_lambda_is_between_0_and_1(lambda_param: float) -> None:
-    with pytest.raises(ValueError, match="lambda_param"):
+    with pytest.raises(ValueError, match=r"^lambda_param must be a number from 0 to 1, not "):
         Mmr(lambda_param)
 
 

@@ -11,7 +11,6 @@ from collections.abc import Mapping  # cattrs reads the types of options
 from typing import TYPE_CHECKING, Any
 
 import attrs
-from attrs import validators
 
 from kipu import hookimpl
 from kipu.types import Hit
@@ -25,6 +24,8 @@ if TYPE_CHECKING:
     from kipu.types import Index, Query, Register, Strategy
 
 __all__ = ["Hybrid", "kipu_register_strategies"]
+
+ARMS = {"vector": 0.39, "keyword": 0.61}
 
 PRESETS = {"memweave": {"vector": 0.7, "keyword": 0.3}}
 
@@ -56,6 +57,18 @@ def _check_arms(_: object, option: attrs.Attribute[Any], arms: Any) -> None:
         )
 
 
+def _check_fusion(_: object, option: attrs.Attribute[str], fusion: Any) -> None:
+    if fusion not in tuple(FUSIONS):
+        raise ValueError(f"{option.name} must be one of {', '.join(FUSIONS)}, not {fusion!r}")
+
+
+def _check_preset(hybrid: Hybrid, option: attrs.Attribute[str], preset: Any) -> None:
+    if preset not in ("", *PRESETS):
+        raise ValueError(f"{option.name} must be one of {', '.join(PRESETS)}, not {preset!r}")
+    if preset and hybrid.arms != ARMS:
+        raise ValueError("arms and preset both say the weights: give one of them")
+
+
 @attrs.frozen
 class Hybrid:
     """Searches with several strategies at once, and scores what any of them finds by all of them.
@@ -76,18 +89,18 @@ class Hybrid:
     """
 
     arms: Mapping[str, float] = attrs.field(
-        factory=lambda: {"vector": 0.39, "keyword": 0.61},
+        factory=ARMS.copy,
         validator=_check_arms,
         metadata={"help": "The strategies to search with, each with its weight."},
     )
     fusion: str = attrs.field(
         default="score-and-rank",
-        validator=validators.in_(tuple(FUSIONS)),
+        validator=_check_fusion,
         metadata={"help": f"How scores of the arms are made comparable: {', '.join(FUSIONS)}."},
     )
     preset: str = attrs.field(
         default="",
-        validator=validators.in_(("", *PRESETS)),
+        validator=_check_preset,
         metadata={"help": "Weights that somebody else has chosen, instead of those of `arms`: memweave, or none."},
     )
 

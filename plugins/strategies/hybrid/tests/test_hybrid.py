@@ -93,6 +93,22 @@ async def test_scores_stay_on_the_scale_of_the_arms(answers: Answers, fusion: st
     assert 0.07 < best.score < 0.09
 
 
+@pytest.mark.parametrize(
+    ("unknown", "words", "expected"),
+    [
+        (0.0, 0.0, 0.182),  # as docs/explanation/scores.md has it
+        (0.0, 0.25, (0.39 * 0.38 * 0.19 + 0.61 * 0.5 * 0.25) / (0.39 * 0.38 + 0.61 * 0.5)),
+        (0.5, 0.25, (0.39 * 0.6 * 0.38 * 0.19 + 0.61 * 0.5 * 0.25) / (0.39 * 0.6 * 0.38 + 0.61 * 0.5)),
+    ],
+)
+async def test_the_weight_of_an_arm_is_what_is_said_of_it_times_trust_times_confidence(
+    answers: Answers, unknown: float, words: float, expected: float
+) -> None:
+    index = answers({"vector": {1: 0.19}, "keyword": {1: words}})
+    (hit,) = await Hybrid().search(query(unknown=unknown), index)
+    assert hit.score == pytest.approx(expected, abs=5e-4)
+
+
 async def test_an_arm_that_is_unsure_does_not_come_before_one_that_is_sure(answers: Answers) -> None:
     by_words = {1: 0.25, **dict.fromkeys(range(10, 20), 0.0)}
     by_meaning = {2: 0.6, 3: 0.3, **dict.fromkeys(range(10, 20), 0.1)}
@@ -158,6 +174,19 @@ def test_the_plugin_registers_its_strategy() -> None:
 def test_the_preset_takes_the_place_of_the_arms() -> None:
     assert dict(Hybrid(preset="memweave")._weights) == {"vector": 0.7, "keyword": 0.3}
     assert list(Hybrid(preset="memweave").strategies) == ["vector", "keyword"]
+
+
+def test_a_preset_and_arms_are_too_much() -> None:
+    with pytest.raises(ValueError, match=r"^arms and preset both say the weights: give one of them$"):
+        Hybrid(arms={"vector": 1, "keyword": 3}, preset="memweave")
+
+
+def test_what_may_be_chosen_is_said_in_words() -> None:
+    choices = "score-and-rank, maximum, minmax, zscore, reciprocal-rank"
+    with pytest.raises(ValueError, match=rf"^fusion must be one of {choices}, not 'rrf'$"):
+        Hybrid(fusion="rrf")
+    with pytest.raises(ValueError, match=r"^preset must be one of memweave, not 'memsearch'$"):
+        Hybrid(preset="memsearch")
 
 
 @pytest.mark.parametrize(

@@ -33,8 +33,6 @@ class Vector:
     The score is the cosine of the angle between the two, 0 where it is negative; such chunks are not returned. Chunks
     that have no vector yet are not found. The answer is exact, also for vectors that are almost alike, and the same
     with sqlite-vec as without it; chunks that are equally near come in the order of their rows.
-
-    It has no options.
     """
 
     needs_vectors: ClassVar[bool] = True
