@@ -603,7 +603,7 @@ async def test_an_embedder_to_which_the_shortest_text_is_too_long_is_not_said_to
     async with meaning(Hashing(misbehave=always(TextTooLongError("Bad request (400).")))) as memory:
         report = await memory.index()
     assert report.notes[0].startswith(
-        'The embedder "doubles.Hashing" refuses even 3 characters as too long, so it is hardly their length. '
+        'The embedder "doubles.Hashing" refuses even 3 characters as too long: it is hardly their length. '
         "Bad request (400)."
     )
 

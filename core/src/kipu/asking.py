@@ -170,7 +170,7 @@ class Asking:
 
     def _too_long(self, text: str, error: TextTooLongError) -> EmbedderError:
         return EmbedderError(
-            f'The embedder "{self.name}" refuses even {len(text)} characters as too long, so it is hardly their length. '
+            f'The embedder "{self.name}" refuses even {len(text)} characters as too long: it is hardly their length. '
             f"{error}"
         )
 

@@ -171,8 +171,8 @@ class Hit:
     chunk: StoredChunk
     score: float
     scores: Mapping[str, float] = attrs.field(factory=dict)
-    outdated: str = ""
     vector: Vectors | None = attrs.field(default=None, eq=False, repr=False)
+    outdated: str = ""
 
 
 @attrs.frozen
