@@ -122,7 +122,8 @@ class Compacting:
                 return Compacted(path, text, archived, notes)
             changes = [FileChange(self._workspace.locate(path), None, text.encode("utf-8"))]
             for original in originals:
-                changes.append(FileChange(self._workspace.locate(archived[original.path]), None, original.data))
+                kept = self._workspace.locate(archived[original.path])
+                changes.append(FileChange(kept, None, original.data, like=original.real))
                 changes.append(FileChange(original.real, original.data, None))
             await self._write(changes, text)
         return Compacted(path, text, archived, notes)
@@ -137,23 +138,29 @@ class Compacting:
                 raise QueryError(f"{name} is no summary that was made by compacting: it does not say of what.")
             back = {original: self._workspace.locate(original) for original in archived.values()}
             changes = []
-            for kept, original in archived.items():
-                kept_name, kept_real = self._where.existing(kept)
-                text, _ = await asyncio.to_thread(read_file, kept_real, kept_name)
+            missing = []
+            for kept, original in list(archived.items()):
+                kept_real = self._workspace.locate(kept)
+                self._where.scope.check(kept)
+                text, _ = await asyncio.to_thread(read_file, kept_real, kept)
+                if text is None:
+                    missing.append(archived.pop(kept))
+                    continue
                 if await asyncio.to_thread(os.path.lexists, back[original]):
-                    raise MemoryFileError(
-                        f"{original} is there again. Move it away, and then undo: nothing was changed."
-                    )
-                changes.append(FileChange(back[original], None, text))
+                    raise MemoryFileError(f"{original} is there again, and nothing was changed. Move it away first.")
+                changes.append(FileChange(back[original], None, text, like=kept_real))
                 changes.append(FileChange(kept_real, text, None))
+            if not archived:
+                raise MemoryFileError(f"None of the originals of {name} is in the archive any more.")
+            notes = [f"{original} is not in the archive any more." for original in missing]
             # The summary goes where the originals were: whoever added to it finds it there.
             folder = f"{MEMORY_FOLDER}/{ARCHIVE}" + name.removeprefix(MEMORY_FOLDER).rpartition("/")[0]
             kept_summary = self._free(folder, name.rpartition("/")[2].removesuffix(".md"), ())
-            changes.append(FileChange(self._workspace.locate(kept_summary), None, data))
+            changes.append(FileChange(self._workspace.locate(kept_summary), None, data, like=real))
             changes.append(FileChange(real, data, None))
             await self._keeping.writer.apply(changes)
             await self._syncing.take_in()
-        return Compacted(kept_summary, "\n".join(file.plain_lines), archived)
+        return Compacted(kept_summary, "\n".join(file.plain_lines), archived, notes)
 
     async def _write(self, changes: Sequence[FileChange], text: str) -> None:
         try:
@@ -199,7 +206,8 @@ class Compacting:
             real = self._workspace.locate(file.path)
             data, parsed = await asyncio.to_thread(read_file, real, file.path)
             lines = parsed.plain_lines
-            if data is None or file.date is None or _originals_of(file.path, lines):
+            other = data is None or file.date is None or self._where.is_link(file.path)
+            if other or data is None or file.date is None or _originals_of(file.path, lines):
                 continue
             text = "\n".join(lines)
             max_tokens -= estimate_tokens(text)

@@ -141,6 +141,14 @@ class Database:
                 connection = await self._connect(f"file:{uri_path(self.path)}?mode=rw", script)
                 await uninterrupted(connection.close())
 
+    @property
+    def has_log(self) -> bool:
+        """Whether something is in the log beside the index that is not in the index itself yet."""
+        try:
+            return os.path.getsize(f"{self.path}-wal") > 0
+        except OSError:
+            return False
+
     async def close(self) -> None:
         """Close all connections: at once, or those that are in use when they are done."""
         self._times_closed += 1

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import re
 from typing import TYPE_CHECKING, Any
 
 import attrs
@@ -69,43 +70,68 @@ class Budget:
     def _spend(self, calls: int, tokens: int, *, check: bool, book: bool) -> None:
         from filelock import FileLock
 
-        make_hidden_folder(self._path.parent)
-        with FileLock(self._path.with_suffix(".lock"), thread_local=False):
-            used = self._read()
-            today = self._config.today().isoformat()
-            day = used.setdefault(today, {"calls": 0, "tokens": 0})
-            limits = self._config.flush
-            for what, asked, most in (
-                ("calls", calls, limits.calls_per_day),
-                ("tokens", tokens, limits.tokens_per_day),
-            ):
-                if check and day[what] + asked > most:
-                    raise BudgetExceededError(
-                        f"This would take {asked:,} {what} of a model; {day[what]:,} of the {most:,} that a day may "
-                        f"cost here are spent. Nothing was sent. To allow more: [flush] {what}_per_day in kipu.toml."
-                    )
-            day["calls"] += calls
-            day["tokens"] = max(0, day["tokens"] + tokens)
+        try:
+            make_hidden_folder(self._path.parent)
+            lock = FileLock(self._path.with_suffix(".lock"), thread_local=False)
+            lock.acquire()
+        except OSError as error:
+            raise self._unusable(error) from error
+        try:
+            used = self._checked(calls, tokens if check else None)
             if book:
+                day = used[self._today]
+                day["calls"] += calls
+                day["tokens"] = max(0, day["tokens"] + tokens)
                 self._write({key: used[key] for key in sorted(used)[-_DAYS_KEPT:]})
+        finally:
+            lock.release()
+
+    @property
+    def _today(self) -> str:
+        return self._config.today().isoformat()
+
+    def _checked(self, calls: int, tokens: int | None) -> dict[str, dict[str, int]]:
+        """What was spent, by day, if so many calls and tokens more may be; None is not asked about."""
+        # A clock may have been wrong: days to come say nothing.
+        used = {day: spent for day, spent in self._read().items() if day <= self._today}
+        day = used.setdefault(self._today, {"calls": 0, "tokens": 0})
+        limits = self._config.flush
+        asked = {"calls": (calls, limits.calls_per_day), "tokens": (tokens or 0, limits.tokens_per_day)}
+        for what, (more, most) in asked.items():
+            if tokens is not None and day[what] + more > most:
+                raise BudgetExceededError(
+                    f"This would take {more:,} {what} of a model; {day[what]:,} of the {most:,} that a day may cost "
+                    f"here are spent. Nothing was sent. To allow more: [flush] {what}_per_day in kipu.toml."
+                )
+        return used
 
     def _read(self) -> dict[str, dict[str, int]]:
         try:
             found = json.loads(self._path.read_text("utf-8"))
             return {
-                str(day): {"calls": int(spent["calls"]), "tokens": int(spent["tokens"])} for day, spent in found.items()
+                str(day): {what: max(0, int(spent[what])) for what in ("calls", "tokens")}
+                for day, spent in found.items()
             }
         except FileNotFoundError:
             return {}
-        except (ValueError, TypeError, KeyError, AttributeError) as error:
+        except (OSError, ValueError, TypeError, KeyError, AttributeError, OverflowError, RecursionError) as error:
             raise KipuError(
                 f"{self._path}, which says what models cost so far, cannot be read: {error}. Mend or delete it."
             ) from None
 
     def _write(self, used: dict[str, dict[str, int]]) -> None:
         whole = self._path.with_suffix(f".{os.getpid()}.tmp")
-        whole.write_text(json.dumps(used, indent=1) + "\n", "utf-8")
-        os.replace(whole, self._path)
+        try:
+            whole.write_text(json.dumps(used, indent=1) + "\n", "utf-8")
+            os.replace(whole, self._path)
+        except OSError as error:
+            raise self._unusable(error) from error
+
+    def _unusable(self, error: OSError) -> KipuError:
+        return KipuError(
+            f"{self._path}, which says what models cost so far, cannot be written: {error.strerror or error}. Nothing "
+            "was sent."
+        )
 
 
 @attrs.define
@@ -174,7 +200,7 @@ class Distilling:
                 ) from error
             if not isinstance(answer, Distillation):
                 raise PluginFailedError(f"The flusher returned {answer!r}, and must return a Distillation.")
-            if answer.tokens:
+            if answer.tokens > 0:
                 await asyncio.to_thread(self.budget.spend, 0, answer.tokens - expected, check=False)
             return answer
         raise FlusherError("The model was busy.")  # not reached: the last attempt raises
@@ -189,25 +215,29 @@ def _halves(messages: Sequence[Message]) -> list[list[Message]]:
     return [parts[0], [message for part in parts[1:] for message in part]] if len(parts) > 1 else []
 
 
+_ITEM = re.compile(r"(?:[-*+\u2022]|[0-9]{1,3}[.)])[ \t]+(?P<text>.*)")
+_NO_FACT = re.compile(r"#{1,6}[ \t]|[`~]{3,}|---+$|\*\*\*+$")
+
+
 def facts_of(answer: str) -> list[str]:
-    """The facts in a model's answer: items of a list, or paragraphs; nothing where it found nothing."""
+    """The facts in a model's answer: items of a list, or paragraphs; nothing where it found nothing.
+
+    Headings, fences and rules, which models like to put around a list, are no facts.
+    """
     facts: list[str] = []
     new = True
     for line in answer.replace("\r\n", "\n").split("\n"):
         bare = line.strip()
-        if not bare or bare == NOTHING or set(bare) <= {"-", "`", "*"}:
+        item = _ITEM.match(line)
+        text = item["text"].strip() if item else bare
+        if not text.strip("-`*. ") or text.strip("`*_.!\"' ") == NOTHING or _NO_FACT.match(bare):
             new = True
-        elif line.startswith(("- ", "* ", "+ ", "• ")):
-            facts.append(line[2:].strip())
-            new = False
-        elif new and not line[0].isspace():
-            facts.append(bare)
-            new = False
-        elif facts:
-            facts[-1] += f"\n{bare}"
+        elif item or (new and not line[0].isspace()) or not facts:
+            facts.append(text)
             new = False
         else:
-            facts.append(bare)
+            facts[-1] += f"\n{bare}"
+            new = False
     return facts
 
 

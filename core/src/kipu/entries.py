@@ -61,7 +61,8 @@ def read_metadata(line: str) -> dict[str, str]:
     found = _LINE.match(line) if "[" in line else None
     if found is None:
         return {}
-    return {pair["key"]: _plain(pair["value"]) for pair in _PAIR.finditer(found["pairs"])}
+    metadata = {pair["key"]: _plain(pair["value"]) for pair in _PAIR.finditer(found["pairs"])}
+    return {} if metadata.keys() == {"redacted"} else metadata  # what stands for a key that was taken out
 
 
 def _plain(value: str) -> str:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from .conversations import messages_of
 from .distilling import NOTHING, Distilling, facts_of, said_today
+from .entries import said_in
 from .errors import EvergreenFileError, KipuError, NotWrittenError, QueryError
 from .files import date_of, source_of
 from .recalling import FENCE
@@ -84,7 +85,12 @@ class Flushing:
         if not messages:
             return None
         distilling = Distilling(self._components.flusher(model), model, self._budget)
-        facts, problem = await self._facts(distilling, messages, instructions or "", source_of(path))
+        found, problem = await self._facts(distilling, messages, instructions or "", source_of(path))
+        facts = []
+        for fact in found:
+            prepared, notes = await self._keeping.prepared(said_in(fact), path)
+            facts.append(prepared)
+            distilling.notes += notes
         written = None
         if facts and not dry_run:
             written = await self._written(facts, path, real)

@@ -6,6 +6,8 @@ import asyncio
 import hashlib
 from typing import TYPE_CHECKING, NamedTuple
 
+import attrs
+
 from . import editing
 from .entries import entries_of, normalized
 from .errors import KipuError
@@ -68,15 +70,22 @@ class Forgetting:
                 text = f"{target.text}\n{metadata}"
                 target = target._replace(end_line=target.end_line + 1, text=text)
             await asyncio.to_thread((self._hidden / _MARK).touch)
+            said_before = (await asyncio.to_thread(_text_of, target.real)).count(target.text)
             before = await self._found(target)
             await self._keeping.take_out(target)
             await self._syncing.take_in()  # everything: another hard link to the file has its text still
             await self._syncing.scrub(before.hashes)
-            receipt = await self._receipt(target, before)
+            receipt = await self._receipt(target, before, said_before)
             if any(trace.after for trace in receipt.traces):
                 # The tables of a strategy that is not used here, perhaps: they are made anew when they are used.
                 await self._syncing.make_tables_anew()
-                receipt = await self._receipt(target, before)
+                receipt = await self._receipt(target, before, said_before)
+            if any(trace.after for trace in receipt.traces):
+                note = (
+                    "Another process is reading the index, which keeps what it reads on the disk until it is done. Who "
+                    "opens the memory after that takes it away."
+                )
+                return attrs.evolve(receipt, notes=[*receipt.notes, note])
             await asyncio.to_thread((self._hidden / _MARK).unlink, missing_ok=True)
         return receipt
 
@@ -92,7 +101,8 @@ class Forgetting:
                         "SELECT DISTINCT hash FROM embeddings WHERE hash NOT IN (SELECT hash FROM chunks)"
                     )
                 await self._syncing.scrub([row[0] for row in rows])
-                await asyncio.to_thread((self._hidden / _MARK).unlink, missing_ok=True)
+                if not self._database.has_log:  # else somebody still reads what was there before
+                    await asyncio.to_thread((self._hidden / _MARK).unlink, missing_ok=True)
         except KipuError:
             return  # the mark stays: the next one that can write does it
 
@@ -116,11 +126,13 @@ class Forgetting:
                     vectors += count[0]
         return _Found(sum(row[1] for row in rows), vectors, hashes)
 
-    async def _receipt(self, target: Target, before: _Found) -> Receipt:
+    async def _receipt(self, target: Target, before: _Found, said_before: int) -> Receipt:
         wanted = _said_in(target.text)
         elsewhere = await self._elsewhere(wanted) if wanted else []
         words = await self._telling_words(target.text)
-        in_file = bool(wanted) and target.text in await asyncio.to_thread(_text_of, target.real)
+        # The same may stand in the file once more: that is told as elsewhere.
+        said_now = (await asyncio.to_thread(_text_of, target.real)).count(target.text)
+        in_file = bool(wanted) and said_now >= max(1, said_before)
         async with self._database.reader() as connection:
             chunks = 0
             if before.hashes and wanted and not elsewhere:

@@ -16,7 +16,7 @@ from .decoding import NotTextError, TextFile
 from .entries import check_metadata, entries_of, format_entry, metadata_line, normalized, said_in
 from .errors import FileChangedError, KipuError, MemoryFileError, PluginFailedError, QueryError
 from .locating import checked_lines, inside_of, read_file
-from .types import Note, Place
+from .types import Note, Place, Prepared
 from .writing import FileChange
 
 if TYPE_CHECKING:
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from .entries import Entry
     from .locating import Locating, Target
     from .syncing import Syncing
+    from .types import Preparer
     from .writing import Writer
 
 __all__ = ["Keeping", "Written"]
@@ -80,9 +81,13 @@ class Keeping:
         async with self.writer.locked():
             await self._syncing.take_in()
             said, notes = await self.prepared(said, path)
-            for key, value in known.items():
-                known[key], more = await self.prepared(value, path)
+            notes += await self._prepare_what_is_known(known, path)
+            if title is not None:
+                title, more = await self.prepared(title, path)
                 notes += more
+            await self._refuse_secret_names(path)
+            if "id" in known:
+                await self._where.check_id(known["id"])
             old = await self._where.named(supersedes) if supersedes is not None else None
             if place := await self._where.same(said, path, known):
                 if old is not None:
@@ -250,6 +255,8 @@ class Keeping:
             target = await self._where.target(chunk, path, start, end)
             if target.real == real:
                 raise QueryError(f"{target.path} is where it is to be moved to.")
+            if whole and self._where.is_link(target.path):
+                raise MemoryFileError(f"{target.path} is reached by a symbolic link. Move the file that it leads to.")
             if not whole and (metadata := await self._where.metadata_below(target)):
                 target = target._replace(end_line=target.end_line + 1, text=f"{target.text}\n{metadata}")
 
@@ -285,6 +292,8 @@ class Keeping:
             data, file = await asyncio.to_thread(read_file, target.real, target.path)
             inside_of(file, target)
             left = self._without(file, target)
+            if left is None and self._where.is_link(target.path):
+                left = TextFile([])  # the file is another one's: it stays, and says nothing
             await self.writer.apply([FileChange(target.real, data, None if left is None else left.data())])
 
         await _again(attempt)
@@ -294,6 +303,28 @@ class Keeping:
         if inside_of(file, target) == target.text:
             return editing.remove(file, target.start_line, target.end_line)
         return editing.without_text(file, target.start_line, target.end_line, target.text)
+
+    async def _prepare_what_is_known(self, known: dict[str, str], path: str) -> list[str]:
+        """Prepare metadata, each value together with its key: a password is known by that. Returns notes."""
+        notes: list[str] = []
+        for key, value in known.items():
+            said, more = await self.prepared(f"{key}: {value}", path)
+            if not said.startswith(f"{key}: "):
+                said = f"{key}: {(await self.prepared(value, path))[0]}"
+            known[key] = said.removeprefix(f"{key}: ")
+            notes += more
+        return notes
+
+    async def _refuse_secret_names(self, path: str) -> None:
+        """Raise QueryError where the name of a file or a folder is what a preparer would take out."""
+        for name, preparer in self._components.preparers():
+            for part in path.removesuffix(".md").split("/"):
+                prepared = await self._asked(name, preparer, part, path)
+                if prepared.secret:
+                    raise QueryError(
+                        "The name of the file or of its folder has something in it that is not to be written. "
+                        + " ".join(prepared.notes)
+                    )
 
     # --- within ----------------------------------------------------------------------------------------------------
 
@@ -308,17 +339,22 @@ class Keeping:
         """
         notes: list[str] = []
         for name, preparer in self._components.preparers():
-            try:
-                prepared = await asyncio.to_thread(preparer.prepare, text, path)
-                text, more = prepared.text, list(prepared.notes)
-                notes += more
-                said_in(text)
-            except (Exception, SystemExit) as error:
-                raise PluginFailedError(
-                    f'The preparer "{name}" failed: {type(error).__name__}. Nothing was written. To write without it: '
-                    "[writing] preparers = [] in kipu.toml."
-                ) from error
+            prepared = await self._asked(name, preparer, text, path)
+            text = prepared.text
+            notes += prepared.notes
         return text, notes
+
+    @staticmethod
+    async def _asked(name: str, preparer: Preparer, text: str, path: str) -> Prepared:
+        try:
+            prepared = await asyncio.to_thread(preparer.prepare, text, path)
+            said_in(prepared.text)
+            return Prepared(prepared.text, list(prepared.notes), bool(prepared.secret))
+        except (Exception, SystemExit) as error:
+            raise PluginFailedError(
+                f'The preparer "{name}" failed: {type(error).__name__}. Nothing was written. To write without it: '
+                "[writing] preparers = [] in kipu.toml."
+            ) from error
 
     async def _indexed(self, paths: Sequence[str], *, everything: bool = False) -> list[str]:
         """Take what was written into the index. Where that cannot be, the next search does it, and a note says so."""

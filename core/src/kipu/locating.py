@@ -149,8 +149,26 @@ class Locating:
     async def metadata_below(self, target: Target) -> str:
         """The line below the lines of a target that says what is known of them; nothing where there is none."""
         _, file = await asyncio.to_thread(read_file, target.real, target.path)
+        entries = [entry for entry in entries_of(file.plain_lines) if entry.end_line == target.end_line + 1]
+        if not entries or entries[0].start_line < target.start_line:
+            return ""  # something of the entry stays, and what is known of it too
         below = file.plain_lines[target.end_line : target.end_line + 1]
         return below[0] if below and read_metadata(below[0]) and not read_metadata(target.text.split("\n")[-1]) else ""
+
+    async def check_id(self, id: str) -> None:
+        """Raise QueryError where an entry that this memory sees has that id already."""
+        async with self._database.reader() as connection:
+            rows = await connection.execute_fetchall(
+                f"SELECT files.path, chunks.start_line FROM {CHUNKS_AND_FILES} WHERE chunks.entry = ?", (id,)
+            )
+        for path, line in rows:
+            if self.scope.sees(path):
+                raise QueryError(f'There is an entry with the id "{id}" already: {path}:{line}. Give another one.')
+
+    def is_link(self, path: str) -> bool:
+        """Whether a file is reached by a symbolic link, so that the file itself is another one's."""
+        plain = os.path.normpath(os.path.join(os.path.realpath(self._workspace.root), path))
+        return os.path.realpath(plain) != plain
 
     async def named(self, place: str) -> Target:
         """The lines that somebody named in one text: a chunk, or a path and lines such as ``memory/a.md:3-4``."""

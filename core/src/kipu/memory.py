@@ -254,7 +254,9 @@ class Memory(SearchableMemory):
 
         What it raises, `edit` does too.
         """
-        return await self._kept(lambda: self._forgetting.forget(chunk=chunk, path=path, start=start, end=end))
+        receipt = await self._kept(lambda: self._forgetting.forget(chunk=chunk, path=path, start=start, end=end))
+        self._finished = receipt.complete  # where another process held it, it is looked at again
+        return receipt
 
     async def flush(
         self,

@@ -26,11 +26,13 @@ __all__ = [
 class Prepared:
     """A text as a `kipu.types.Preparer` lets it be written, and sentences for people about what it changed.
 
-    The sentences say what was changed and where, and never what stood there.
+    The sentences say what was changed and where, and never what stood there. ``secret`` is true where something was
+    taken out that must be written nowhere: the name of a file with such a thing in it is refused.
     """
 
     text: str
     notes: Sequence[str] = ()
+    secret: bool = False
 
 
 @attrs.frozen

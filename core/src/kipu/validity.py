@@ -102,10 +102,10 @@ class _Ranking:
         statement = (
             f"SELECT {CHUNK_COLUMNS}, ({self._condition}) FROM {CHUNKS_AND_FILES} "
             f"WHERE (chunks.entry = ? OR files.path = ?) AND chunks.id != ? AND {scope} "
-            "ORDER BY chunks.entry IS NULL, chunks.id LIMIT 1"
+            "ORDER BY chunks.entry IS NULL, files.source != ?, chunks.id LIMIT 1"
         )
         source = [self._query.source] if self._query.source is not None else []
-        parameters = [*self._parameters, name, name, chunk.id, *source]
+        parameters = [*self._parameters, name, name, chunk.id, *source, chunk.source]
         rows = list(await self._connection.execute_fetchall(statement, parameters))
         if not rows:
             return None, f"superseded by {name}"

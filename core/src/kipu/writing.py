@@ -298,8 +298,27 @@ def _put_in_place(step: _Step) -> bool:
         # Without its temporary file it was made before, and somebody put back what the file had said.
         if now != step.before or (step.after and not os.path.exists(step.temporary)):
             return False
-        _replace(step.temporary if step.after else None, step.real)
+        return _replaced(step)
     return True
+
+
+def _replaced(step: _Step) -> bool:
+    """Make a change. False where an editor wrote into the file at the same moment: then its words are put back."""
+    if not step.before or os.name == "nt":  # where a file that is open cannot be replaced, nobody has it open
+        _replace(step.temporary if step.after else None, step.real)
+        return True
+    with open(step.real, "rb") as old:
+        _replace(step.temporary if step.after else None, step.real)
+        said = old.read()
+    if _digest(said) == step.before:
+        return True
+    rescued = f"{step.temporary}.rescued"
+    with open(rescued, "wb") as file:
+        file.write(said)
+        file.flush()
+        os.fsync(file.fileno())
+    _replace(rescued, step.real)
+    return False
 
 
 def _take_back(step: _Step) -> None:

@@ -65,7 +65,7 @@ class Redact:
         while secrets := self._secrets(text):
             notes += _describe(text, secrets)
             text = _replace(text, secrets)
-        return Prepared(text, notes)
+        return Prepared(text, notes, secret=bool(notes))
 
     def _secrets(self, text: str) -> list[Found]:
         """The secrets in the text, by their place; where several overlap, one that covers all of them."""

@@ -1,0 +1,254 @@
+"""What an attack on the writing side found: each was a fault once."""
+
+from __future__ import annotations
+
+import json
+import os
+from typing import Any
+
+import attrs
+import pytest
+from doubles import Words
+
+from kipu import FlushConfig, Memory, MemoryConfig, SearchConfig, WritingConfig
+from kipu.distilling import facts_of
+from kipu.driver import choose_driver
+from kipu.errors import BudgetExceededError, KipuError, MemoryFileError, NotWrittenError, QueryError
+from kipu.types import Distillation, Prepared
+
+KEY = "AKIASECRET"
+LINKS = pytest.mark.skipif(not hasattr(os, "symlink") or os.name == "nt", reason="there are no symbolic links")
+
+
+@attrs.frozen
+class Hush:
+    """Takes one key out, and what stands behind the word password."""
+
+    def prepare(self, text: str, path: str) -> Prepared:
+        text = text.replace(KEY, "[redacted: key]")
+        head, colon, _ = text.partition("password: ")
+        said = f"{head}{colon}[redacted: password]" if colon else text
+        found = "[redacted" in said
+        return Prepared(said, ["A key was replaced."] if found else [], secret=found)
+
+
+@attrs.frozen
+class Answers:
+    """A model that always says the same."""
+
+    text: str = "- a fact"
+    tokens: int = 0
+
+    async def distill(self, messages: Any, *, instructions: str, model: str | None = None) -> Distillation:
+        return Distillation(self.text, tokens=self.tokens)
+
+
+def configured(workspace, flusher=None, **flush):
+    return MemoryConfig(
+        workspace,
+        search=SearchConfig(strategy=Words(), postprocessors=[]),
+        writing=WritingConfig(preparers=[Hush()]),
+        flush=FlushConfig(flusher=flusher or Answers(), **flush),
+        timezone="UTC",
+    )
+
+
+@pytest.fixture
+async def kept(workspace):
+    async with Memory(configured(workspace)) as memory:
+        yield memory
+
+
+SAID = [{"role": "user", "content": "hello"}]
+
+
+# --- keys ----------------------------------------------------------------------------------------------------------
+
+
+async def test_a_key_reaches_no_heading_and_no_metadata(kept, workspace):
+    note = await kept.remember("x", file="a.md", heading=f"Key {KEY}", metadata={"password": "hunter", "tags": KEY})
+    assert len(note.notes) == 3
+    text = (workspace / "memory/a.md").read_text("utf-8")
+    assert KEY not in text
+    assert "hunter" not in text
+    assert (await kept.search("x"))[0].metadata == {"password": "[redacted: password]", "tags": "[redacted: key]"}
+
+
+@pytest.mark.parametrize("where", [{"source": KEY}, {"file": f"{KEY}.md"}, {"file": f"{KEY}/a.md"}])
+async def test_a_key_names_no_file(kept, workspace, where):
+    with pytest.raises(QueryError, match=r"has something in it that is not to be written\. A key was replaced\.$"):
+        await kept.remember("x", **where)
+    assert list((workspace / "memory").iterdir()) == []
+
+
+async def test_a_key_that_stands_alone_is_replaced_by_a_plain_placeholder(kept, workspace):
+    await kept.remember(f"The key:\n{KEY}", file="a.md")
+    assert (workspace / "memory/a.md").read_text("utf-8") == "- The key:\n  [redacted: key]\n"
+
+
+async def test_what_is_distilled_is_prepared_before_anybody_sees_it(workspace):
+    async with Memory(configured(workspace, Answers(f"- The key is {KEY} \u03a9"))) as memory:
+        flushed = await memory.flush(SAID, dry_run=True)
+        assert flushed is not None
+        assert (flushed.text, list(flushed.notes)) == ("- The key is [redacted: key] \u03a9", ["A key was replaced."])
+        (workspace / f"memory/{memory.config.today()}.md").write_bytes("caf\u00e9 na\u00efve".encode("latin-1"))
+        with pytest.raises(NotWrittenError) as error:
+            await memory.flush(SAID)
+    assert error.value.text == "- The key is [redacted: key] \u03a9"
+
+
+# --- files of others -----------------------------------------------------------------------------------------------
+
+
+@LINKS
+async def test_what_a_link_leads_to_is_neither_moved_nor_removed(workspace):
+    (workspace / "outside.md").write_text("alpha\n", "utf-8")
+    (workspace / "memory/s.md").symlink_to("../outside.md")
+    (workspace / "memory/2020-01-01.md").symlink_to("../outside.md")
+    async with Memory(configured(workspace)) as memory:
+        with pytest.raises(MemoryFileError, match="is reached by a symbolic link"):
+            await memory.move("x.md", path="memory/s.md")
+        assert await memory.compact() is None
+        await memory.forget(path="memory/s.md")
+    assert (workspace / "outside.md").read_bytes() == b""
+    assert (workspace / "memory/s.md").is_symlink()
+
+
+@pytest.mark.skipif(os.name == "nt", reason="there are no such permissions")
+async def test_permissions_go_to_the_archive_and_back(workspace):
+    file = workspace / "memory/2020-01-01.md"
+    file.write_text("alpha\n", "utf-8")
+    file.chmod(0o600)
+    async with Memory(configured(workspace)) as memory:
+        compacted = await memory.compact()
+        assert compacted is not None
+        assert (workspace / compacted.archived["memory/2020-01-01.md"]).stat().st_mode & 0o777 == 0o600
+        await memory.undo_compact(compacted.path)
+    assert file.stat().st_mode & 0o777 == 0o600
+
+
+async def test_undoing_brings_back_what_was_not_forgotten(workspace):
+    for day in ("2020-01-01", "2020-01-02"):
+        (workspace / f"memory/{day}.md").write_text(f"alpha {day}\n", "utf-8")
+    async with Memory(configured(workspace)) as memory:
+        compacted = await memory.compact()
+        assert compacted is not None
+        await memory.forget(path="memory/archive/2020-01-01.md")
+        undone = await memory.undo_compact(compacted.path)
+        assert list(undone.notes) == ["memory/2020-01-01.md is not in the archive any more."]
+        assert (workspace / "memory/2020-01-02.md").read_text("utf-8") == "alpha 2020-01-02\n"
+
+
+# --- what is forgotten ---------------------------------------------------------------------------------------------
+
+
+async def test_what_another_process_still_reads_is_taken_away_later(workspace):
+    (workspace / "memory/a.md").write_text("alpha\n\nxylophonequartz\n", "utf-8")
+    async with Memory(configured(workspace)) as memory:
+        await memory.index()
+        driver = choose_driver()
+        reader = driver.connect(workspace / ".kipu/index.sqlite", isolation_level=None)
+        reader.execute("BEGIN")
+        reader.execute("SELECT count(*) FROM chunks").fetchone()
+        receipt = await memory.forget(path="memory/a.md", start=3)
+        assert not receipt.complete
+        assert "Another process is reading the index" in receipt.notes[-1]
+        reader.close()
+        await memory.search("alpha")
+        held = [path.name for path in (workspace / ".kipu").iterdir() if path.is_file()]
+        assert not any(b"xylophonequartz" in (workspace / ".kipu" / name).read_bytes() for name in held)
+        assert "forgetting" not in held
+
+
+async def test_a_part_of_an_entry_goes_without_what_is_known_of_it(kept, workspace):
+    text = "- We use Redis\n  for the cache\n  [superseded_by: memory/b.md]\n"
+    for forgetting in (True, False):
+        (workspace / "memory/a.md").write_text(text, "utf-8")
+        if forgetting:
+            await kept.forget(path="memory/a.md", start=2)
+        else:
+            await kept.move("c.md", path="memory/a.md", start=2)
+        assert (workspace / "memory/a.md").read_text("utf-8") == "- We use Redis\n  [superseded_by: memory/b.md]\n"
+    (workspace / "memory/a.md").write_text(text, "utf-8")
+    await kept.forget(path="memory/a.md", start=1, end=2)
+    assert not (workspace / "memory/a.md").exists()
+
+
+async def test_a_text_that_stands_twice_is_forgotten_once_and_told_of(kept, workspace):
+    (workspace / "memory/a.md").write_text("alpha\n\nbeta\n\nalpha\n", "utf-8")
+    receipt = await kept.forget(path="memory/a.md", start=1)
+    assert [trace.after for trace in receipt.traces if trace.place == "memory/a.md"] == [0]
+    assert [str(place) for place in receipt.elsewhere] != []
+
+
+# --- who took whose place ------------------------------------------------------------------------------------------
+
+
+async def test_an_id_is_given_once(kept):
+    await kept.remember("The cache is Valkey.", metadata={"id": "k1"})
+    with pytest.raises(QueryError, match='There is an entry with the id "k1" already: memory/'):
+        await kept.remember("The cache is evil.", file="0.md", metadata={"id": "k1"})
+
+
+async def test_of_two_successors_with_one_id_that_of_the_same_source_counts(kept, workspace):
+    for path, text in {
+        "0/a.md": "- The cache is evil.\n  [id: k1]\n",
+        "team/a.md": "- The cache is Redis.\n  [superseded_by: k1]\n",
+        "team/b.md": "- The cache is Valkey.\n  [id: k1]\n",
+    }.items():
+        (workspace / "memory" / path).parent.mkdir(exist_ok=True)
+        (workspace / "memory" / path).write_text(text, "utf-8")
+    (redis,) = [result for result in await kept.search("redis") if "Redis" in result.text]
+    assert redis.outdated == "superseded by memory/team/b.md:1"
+
+
+# --- budgets and answers -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "usage",
+    [
+        {"TODAY": {"calls": -100, "tokens": -100}},
+        {f"2999-01-{day:02}": {"calls": 0, "tokens": 0} for day in range(1, 32)},
+    ],
+)
+async def test_a_budget_cannot_be_switched_off(workspace, usage):
+    config = configured(workspace, Answers(tokens=-(10**9)), calls_per_day=1)
+    (workspace / ".kipu").mkdir()
+    said = json.dumps(usage).replace("TODAY", config.today().isoformat())
+    (workspace / ".kipu/usage.json").write_text(said, "utf-8")
+    async with Memory(config) as memory:
+        await memory.flush(SAID)
+        with pytest.raises(BudgetExceededError):
+            await memory.flush(SAID)
+
+
+@pytest.mark.parametrize("usage", ['{"2020-01-01": {"calls": Infinity, "tokens": 0}}', "[" * 100_000, "[]", "x", None])
+async def test_a_broken_record_of_what_was_spent_is_an_error_in_a_sentence(workspace, usage):
+    (workspace / ".kipu").mkdir()
+    if usage is None:
+        (workspace / ".kipu/usage.json").mkdir()
+    else:
+        (workspace / ".kipu/usage.json").write_text(usage, "utf-8")
+    async with Memory(configured(workspace)) as memory:
+        with pytest.raises(KipuError, match="which says what models cost so far, cannot be read"):
+            await memory.flush(SAID)
+
+
+@pytest.mark.parametrize(
+    ("answer", "facts"),
+    [
+        ("NOTHING_TO_REMEMBER.", []),
+        ("- NOTHING_TO_REMEMBER", []),
+        ("`NOTHING_TO_REMEMBER`", []),
+        ("**NOTHING_TO_REMEMBER**", []),
+        ("# Facts\n\n- a\n- b", ["a", "b"]),
+        ("```markdown\n- a\n```", ["a"]),
+        ("1. a\n2. b\n10) c", ["a", "b", "c"]),
+        ("- a\n  goes on\n- b", ["a\ngoes on", "b"]),
+        ("A paragraph.\n\nAnother\nof two lines.", ["A paragraph.", "Another\nof two lines."]),
+        ("---\n- a\n***", ["a"]),
+    ],
+)
+def test_what_models_put_around_facts_is_no_fact(answer, facts):
+    assert facts_of(answer) == facts
