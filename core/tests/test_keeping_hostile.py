@@ -10,7 +10,7 @@ import attrs
 import pytest
 from doubles import Words
 
-from kipu import FlushConfig, Memory, MemoryConfig, SearchConfig, WritingConfig
+from kipu import FilesConfig, FlushConfig, Memory, MemoryConfig, SearchConfig, WritingConfig
 from kipu.distilling import facts_of
 from kipu.driver import choose_driver
 from kipu.errors import BudgetExceededError, KipuError, MemoryFileError, NotWrittenError, QueryError
@@ -252,3 +252,18 @@ async def test_a_broken_record_of_what_was_spent_is_an_error_in_a_sentence(works
 )
 def test_what_models_put_around_facts_is_no_fact(answer, facts):
     assert facts_of(answer) == facts
+
+
+async def test_a_file_does_not_grow_beyond_what_is_indexed(workspace):
+    config = attrs.evolve(configured(workspace), files=FilesConfig(max_bytes=40))
+    async with Memory(config) as memory:
+        await memory.remember("a short fact", file="a.md")
+        with pytest.raises(MemoryFileError, match=r"memory/a\.md would be larger than files\.max_bytes"):
+            await memory.remember("a fact that takes the file beyond that", file="a.md")
+    assert (workspace / "memory/a.md").read_text("utf-8") == "- a short fact\n"
+
+
+async def test_metadata_that_a_duplicate_does_not_get_is_told_of(kept):
+    await kept.remember("alpha", file="a.md")
+    note = await kept.remember("alpha", file="a.md", metadata={"tags": "x"})
+    assert list(note.notes) == ["It was remembered before; what is known of it there was left as it is."]

@@ -92,6 +92,8 @@ class Keeping:
             if place := await self._where.same(said, path, known):
                 if old is not None:
                     notes += await self._taken_by(place, old)
+                if known:
+                    notes.append("It was remembered before; what is known of it there was left as it is.")
                 return await self._duplicate(place, said, notes)
             similar = await self._where.similar(said, path)
             if old is not None:
@@ -152,7 +154,7 @@ class Keeping:
             for lines in formatted:
                 file, start = editing.append(file, lines, title)
                 starts.append(start)
-            changes.insert(0, FileChange(real, data, _encoded(file, path)))
+            changes.insert(0, FileChange(real, data, self._encoded(file, path)))
             await self.writer.apply(changes)
             return starts, [len(lines) for lines in formatted]
 
@@ -179,10 +181,12 @@ class Keeping:
             else:
                 file = _noted(file, new, {"id": id})
                 file = self._superseded(file, old, id) if old.real == real else file
-            changes = [FileChange(real, data, _encoded(file, place.path))]
+            changes = [FileChange(real, data, self._encoded(file, place.path))]
             if old.real != real:
                 old_data, old_file = await asyncio.to_thread(read_file, old.real, old.path)
-                changes.append(FileChange(old.real, old_data, _encoded(self._superseded(old_file, old, id), old.path)))
+                changes.append(
+                    FileChange(old.real, old_data, self._encoded(self._superseded(old_file, old, id), old.path))
+                )
             await self.writer.apply(changes)
 
         if old.real == real and place.start_line <= old.start_line <= place.end_line:
@@ -230,7 +234,7 @@ class Keeping:
                 changed = editing.replace(
                     file, target.start_line, target.end_line, inside.replace(target.text, said, 1).split("\n")
                 )
-                await self.writer.apply([FileChange(target.real, data, _encoded(changed, target.path))])
+                await self.writer.apply([FileChange(target.real, data, self._encoded(changed, target.path))])
 
             await _again(attempt)
             notes += await self._indexed([target.path])
@@ -274,7 +278,7 @@ class Keeping:
                 left = self._without(file, target)
                 await self.writer.apply(
                     [
-                        FileChange(real, there, _encoded(changed, name)),
+                        FileChange(real, there, self._encoded(changed, name)),
                         FileChange(target.real, data, None if left is None else left.data()),
                     ]
                 )
@@ -328,6 +332,26 @@ class Keeping:
 
     # --- within ----------------------------------------------------------------------------------------------------
 
+    def _encoded(self, file: TextFile, path: str) -> bytes:
+        """The bytes of a file as it is to be written, if it can be, and if it would be found then."""
+        try:
+            data = file.data()
+        except UnicodeEncodeError as error:
+            raise MemoryFileError(
+                f"{path} is in {file.encoding}, which lacks {error.object[error.start]!r}. Save it as UTF-8 first."
+            ) from None
+        if len(data) > self._config.files.max_bytes:
+            raise MemoryFileError(
+                f"{path} would be larger than files.max_bytes in kipu.toml allows, and nothing in it would be found. "
+                "Nothing was changed."
+            )
+        with contextlib.suppress(NotTextError):
+            if TextFile.parse(data).plain_lines == file.plain_lines:
+                return data
+        raise MemoryFileError(
+            f"{path} is in {file.encoding}, and would be taken for another encoding. Save it as UTF-8 first."
+        )
+
     async def _duplicate(self, place: Place, said: str, notes: list[str]) -> Note:
         chunk = await self._where.chunk_at(place)
         return Note(place.path, place.start_line, place.end_line, said, chunk, duplicate_of=place, notes=notes)
@@ -371,21 +395,6 @@ async def _again(attempt: Callable[[], Awaitable[Answer]]) -> Answer:
         with contextlib.suppress(FileChangedError):
             return await attempt()
     return await attempt()
-
-
-def _encoded(file: TextFile, path: str) -> bytes:
-    try:
-        data = file.data()
-    except UnicodeEncodeError as error:
-        raise MemoryFileError(
-            f"{path} is in {file.encoding}, which lacks {error.object[error.start]!r}. Save it as UTF-8 first."
-        ) from None
-    with contextlib.suppress(NotTextError):
-        if TextFile.parse(data).plain_lines == file.plain_lines:
-            return data
-    raise MemoryFileError(
-        f"{path} is in {file.encoding}, and would be taken for another encoding. Save it as UTF-8 first."
-    )
 
 
 def _noted(file: TextFile, entry: Entry, more: Mapping[str, str]) -> TextFile:
