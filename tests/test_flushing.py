@@ -143,13 +143,22 @@ async def test_what_is_remembered_already_is_not_stored_again(memory: Memory, se
     assert await memory.files() == before
 
 
-@pytest.mark.parametrize("answer", ["NOTHING_TO_REMEMBER", "\n NOTHING_TO_REMEMBER \n", "", "   ", "-", "```\n```"])
+@pytest.mark.parametrize("answer", ["NOTHING_TO_REMEMBER", "\n NOTHING_TO_REMEMBER \n", "-", "```\n```"])
 async def test_nothing_is_written_where_nothing_is_worth_it(
     memory: Memory, server: CompletionServer, workspace: Path, answer: str
 ) -> None:
     server.then(answer)
     assert await memory.flush(SAID) is None
     assert list((workspace / "memory").iterdir()) == []
+
+
+@pytest.mark.parametrize("answer", ["", Answer("  \n"), Answer("", finish_reason="length"), Answer(None)])
+async def test_an_empty_answer_is_an_error_and_not_nothing(
+    memory: Memory, server: CompletionServer, answer: Any
+) -> None:
+    server.always(answer)
+    with pytest.raises(FlusherError, match="The model answered nothing"):
+        await memory.flush(SAID)
 
 
 async def test_the_word_for_nothing_counts_only_as_the_whole_answer(memory: Memory, server: CompletionServer) -> None:

@@ -632,13 +632,13 @@ async def test_lines_are_changed_up_to_the_end_of_the_file(memory, write):
     file = write("memory/a.md", "one\ntwo\nthree")
     await memory.edit("THREE", path="memory/a.md", start=3)
     assert file.read_text("utf-8") == "one\ntwo\nTHREE"
-    await memory.edit("only\nthis", path="memory/a.md")
+    await memory.edit("only\nthis", path="memory/a.md", start=1, end=3)
     assert file.read_text("utf-8") == "only\nthis"
 
 
 async def test_an_empty_file_can_be_filled(memory, write):
     file = write("memory/empty.md", "")
-    note = await memory.edit("filled", path="memory/empty.md")
+    note = await memory.edit("filled", path="memory/empty.md", start=1)
     assert file.read_text("utf-8").strip() == "filled"
     assert (note.start_line, note.end_line) == (1, 1)
     assert len(await memory.search("filled")) == 1
@@ -670,7 +670,7 @@ async def test_what_is_not_named_clearly_is_not_changed(memory, workspace, write
 async def test_nothing_is_put_in_the_place_of_something_by_an_edit(memory, write, text):
     file = write("memory/a.md", "one")
     with pytest.raises(QueryError):
-        await memory.edit(text, path="memory/a.md")
+        await memory.edit(text, path="memory/a.md", start=1)
     assert file.read_text("utf-8") == "one"
 
 

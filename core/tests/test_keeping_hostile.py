@@ -267,3 +267,25 @@ async def test_metadata_that_a_duplicate_does_not_get_is_told_of(kept):
     await kept.remember("alpha", file="a.md")
     note = await kept.remember("alpha", file="a.md", metadata={"tags": "x"})
     assert list(note.notes) == ["It was remembered before; what is known of it there was left as it is."]
+
+
+@pytest.mark.parametrize("word", ["heading", "integer", "metadata", "strategies"])
+async def test_a_word_that_names_a_table_or_a_column_is_not_taken_for_what_was_left(kept, workspace, word):
+    note = await kept.remember(f"{word} xylophonequartz", file="a.md")
+    assert (await kept.forget(path=note.path, start=note.start_line)).complete
+
+
+async def test_a_table_or_code_is_not_said_to_be_superseded(kept, workspace):
+    text = "# Run\n\n```sh\nkubectl apply\n```\n\n| a | b |\n|---|---|\n| 1 | 2 |\n"
+    (workspace / "memory/a.md").write_text(text, "utf-8")
+    for line in (4, 9):
+        with pytest.raises(QueryError, match="there is a table or a block of code"):
+            await kept.remember("new", supersedes=f"memory/a.md:{line}")
+    assert (workspace / "memory/a.md").read_text("utf-8") == text
+
+
+async def test_a_budget_that_is_too_small_is_told_apart_from_nothing(kept):
+    await kept.remember("alpha " * 50)
+    recalled = await kept.recall("alpha", max_tokens=20)
+    assert recalled.results.notes == ["Of what was found, nothing fits into 20 tokens: allow more."]
+    assert not recalled

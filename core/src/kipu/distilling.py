@@ -160,8 +160,14 @@ class Distilling:
         """What a model answers about messages, asked in halves where they or the answer are too long."""
         try:
             answer = await self._ask(messages, instructions)
-            if answer.complete:
+            if answer.complete and answer.text.strip():
                 return answer.text
+            if not answer.text.strip():
+                cut = " before it had said anything: give it more max_tokens" if not answer.complete else ""
+                raise FlusherError(
+                    f"The model answered nothing{cut}. Where there is nothing to remember, it should have said so. "
+                    "Nothing was written."
+                )
             problem = "the answer of the model was cut off because it became too long"
         except ConversationTooLongError as error:
             if depth > 5:

@@ -54,6 +54,7 @@ class Entry:
     end_line: int
     text: str
     metadata: Mapping[str, str]
+    is_item: bool = False
 
 
 def read_metadata(line: str) -> dict[str, str]:
@@ -235,4 +236,4 @@ def _entry(lines: Sequence[str], start: int, end: int) -> Entry:
         width = marker.end()
         rest = (line[width:] if not line[:width].strip() else line.lstrip() for line in lines[start + 1 : last])
         text = "\n".join([lines[start][width:], *rest])
-    return Entry(start + 1, end, text.rstrip(), metadata)
+    return Entry(start + 1, end, text.rstrip(), metadata, marker is not None)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import os
 from typing import TYPE_CHECKING, NamedTuple
 
 import attrs
@@ -16,7 +17,6 @@ from .index import CHUNKS_AND_FILES
 from .types import Place, Receipt, Trace
 
 if TYPE_CHECKING:
-    import os
     from collections.abc import Sequence
     from pathlib import Path
 
@@ -153,14 +153,22 @@ class Forgetting:
             Trace("index: vectors", before.vectors, vectors),
         ]
         for path in sorted(self._hidden.iterdir()):
-            if path.is_file() and path.name.startswith("index.") and not path.name.endswith(("-shm", ".lock")):
+            if (
+                words
+                and path.is_file()
+                and path.name.startswith("index.")
+                and not path.name.endswith(("-shm", ".lock"))
+            ):
                 held = await asyncio.to_thread(_holds, path, words)
                 traces.append(Trace(f"{HIDDEN_FOLDER}/{path.name}: words on its pages", int(before.chunks > 0), held))
         digest = hashlib.sha256(target.text.encode("utf-8")).hexdigest()
         notes = []
+        if not await asyncio.to_thread(os.path.exists, target.real):
+            notes.append(f"Nothing was left in {target.path}, so the file was removed.")
         if not words:
             notes.append(
-                "The text has no word that stands nowhere else, so the pages of the index could not be searched for it."
+                f"The text has no word of {_SHORTEST_WORD} letters or more that stands nowhere else, so the pages of "
+                "the index could not be searched for it."
             )
         if (self._root / ".git").exists():
             notes.append("Kipu does not change what git has of the file: an earlier commit may still hold the text.")
@@ -187,6 +195,13 @@ class Forgetting:
         words = {word for word in words if len(word) >= _SHORTEST_WORD and word.isascii()}
         telling = []
         async with self._database.reader() as connection:
+            # What the tables are called, and what embedders are, stands in the file as well.
+            rows = await connection.execute_fetchall(
+                "SELECT lower(sql) FROM sqlite_master WHERE sql IS NOT NULL "
+                "UNION ALL SELECT lower(identity || recipe) FROM spaces UNION ALL SELECT lower(name) FROM strategies"
+            )
+            own = " ".join(row[0] for row in rows)
+            words = {word for word in words if word not in own}
             for word in sorted(words, key=lambda word: (-len(word), word))[:_MOST_WORDS]:
                 rows = await connection.execute_fetchall(
                     f"SELECT 1 FROM {CHUNKS_AND_FILES} WHERE instr(lower(text), ?) OR instr(lower(context), ?) "

@@ -36,6 +36,8 @@ __all__ = ["Keeping", "Written"]
 Answer = TypeVar("Answer")
 
 _ATTEMPTS = 5
+# How much is told of what was superseded, so that whoever named wrong lines sees it.
+_TOLD_CHARACTERS = 80
 
 
 class Written(NamedTuple):
@@ -99,6 +101,9 @@ class Keeping:
             if old is not None:
                 known.setdefault("id", secrets.token_hex(4))
             start, length = await self._add(path, real, [(said, known)], title, old, known.get("id"))
+            if old is not None:
+                was = old.text.strip().split("\n")[0][:_TOLD_CHARACTERS]
+                notes.append(f"It takes the place of {Place(old.path, old.start_line, old.end_line)}: {was}")
             notes += await self._indexed([path, *([old.path] if old else [])])
         end = start[0] + length[0] - 1
         chunk = await self._where.chunk_at(Place(path, start[0], end))
@@ -221,6 +226,8 @@ class Keeping:
     ) -> Note:
         """Put a text in the place of another one. See `kipu.Memory.edit`."""
         said_in(text)  # what cannot be written is not looked for
+        if chunk is None and start is None:
+            raise QueryError("Name the lines that the text takes the place of, or a chunk: not a whole file.")
         text = text.encode("utf-8", "replace").decode("utf-8")
         lines = text.replace("\r\n", "\n").replace("\r", "\n").strip("\n").split("\n")
         async with self.writer.locked():
@@ -416,6 +423,12 @@ def _entry_at(file: TextFile, target: Target) -> Entry:
         if entry.end_line >= target.start_line and entry.start_line <= target.end_line
     ]
     if len(found) == 1:
+        last = file.plain_lines[found[0].end_line - 1].strip()
+        if last.startswith(("|", "```", "~~~")) and not found[0].is_item:
+            raise QueryError(
+                f"In {target.path}, line {found[0].start_line}, there is a table or a block of code, which has no room "
+                "for a line that says what took its place. Write that above it, or make it an item of a list."
+            )
         return found[0]
     lines = f"{target.path}, lines {target.start_line} to {target.end_line}"
     if not found:

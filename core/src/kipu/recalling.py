@@ -66,6 +66,8 @@ async def compose(database: Database, results: SearchResults, max_tokens: int) -
     for chunk in _order(files, results):
         page.add(chunk)
     text = page.text()
+    if results and not text:
+        results.notes.append(f"Of what was found, nothing fits into {max_tokens:,} tokens: allow more.")
     return Recall(text, page.used(results), estimate_tokens(text))
 
 

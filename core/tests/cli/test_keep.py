@@ -85,7 +85,7 @@ def test_a_text_may_come_from_standard_input(run: Run, workspace: Path) -> None:
 def test_what_was_superseded_is_labelled(run: Run) -> None:
     run("remember", "The cache is Redis.")
     code, _, err = run("remember", "The cache is Valkey now.", "--supersedes", f"memory/{today()}.md:3")
-    assert (code, err) == (0, "")
+    assert (code, err) == (0, f"It takes the place of memory/{today()}.md:3: - The cache is Redis.\n")
     _, out, _ = run("search", "what is the cache")
     assert out.index("Valkey now") < out.index("outdated: superseded by") < out.index("is Redis")
 
@@ -131,8 +131,12 @@ def test_what_cannot_be_is_said_in_a_sentence(
 def test_forgetting_asks_and_proves(run: Run, workspace: Path) -> None:
     (workspace / "memory/a.md").write_text("keep this\n\nforget the platypus\n", "utf-8")
     code, out, err = run("forget", "memory/a.md:3", stdin=b"n\n")
-    assert code == 130
+    assert (code, out) == (0, "")
     assert "forget the platypus" in err
+    assert err.endswith("Nothing was forgotten.\n")
+    code, out, err = run("forget", "memory/a.md:3")
+    assert (code, out) == (2, "")
+    assert "Nobody answered" in err
     code, out, err = run("forget", "memory/a.md:3", stdin=b"y\n")
     assert code == 0
     assert out.startswith("Forgotten: memory/a.md:3-3 (SHA-256 ")
@@ -148,12 +152,20 @@ def test_forgetting_what_a_query_finds_asks_for_each(run: Run, workspace: Path) 
     assert code == 0
     assert out.count("Forgotten: ") == 1
     assert sum((workspace / f"memory/{name}.md").exists() for name in "ab") == 1
-    code, _, err = run("forget", "--query", "platypus", "--json")
+    for option in ("--json", "--yes"):
+        code, _, err = run("forget", "--query", "platypus", option)
+        assert code == 2
+        assert "is asked for, one by one" in err
+    assert sum((workspace / f"memory/{name}.md").exists() for name in "ab") == 1
+
+
+def test_a_text_may_begin_as_an_item_does(run: Run, workspace: Path) -> None:
+    (workspace / "memory/a.md").write_text("- one\n- two\n", "utf-8")
+    assert run("edit", "memory/a.md:2", "- 2")[:2] == (0, "Changed: memory/a.md:2\n")
+    code, _, err = run("edit", "memory/a.md", "whole?")
     assert code == 2
-    assert "add --yes" in err
-    code, out, _ = run("forget", "--query", "platypus", "--yes")
-    assert out.count("Forgotten: ") == 1
-    assert not list((workspace / "memory").iterdir())
+    assert "not a whole file" in err
+    assert (workspace / "memory/a.md").read_text("utf-8") == "- one\n- 2\n"
 
 
 def test_a_scope_sees_its_own(run: Run, workspace: Path) -> None:

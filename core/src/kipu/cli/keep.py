@@ -28,6 +28,8 @@ __all__ = [
 ]
 
 LINES = "\n\t"
+# A text may begin with "- ", as items do.
+_TAKES_ANY_TEXT = {"ignore_unknown_options": True}
 _INCOMPLETE = 1
 
 
@@ -81,7 +83,11 @@ def _tell(output: Output, note: Note, done: str) -> None:
     output.notes(f"Nearly the same stands in {place}" for place in note.similar)
 
 
-@click.command("remember", epilog="Without TEXT, or with -, the text is read from standard input.")
+@click.command(
+    "remember",
+    epilog="Without TEXT, or with -, the text is read from standard input.",
+    context_settings=_TAKES_ANY_TEXT,
+)
 @click.argument("text", nargs=-1)
 @click.option("--source", help="The label of a source: a folder below memory/, made if need be.")
 @click.option("--file", metavar="FILE", help="Write to this file, as to an evergreen one, instead of today's.")
@@ -182,7 +188,7 @@ def read_command(output: Output, workspace: Path, *, place: dict[str, Any], scop
         output.line(harmless(text, keep=LINES))
 
 
-@click.command("edit", epilog=_PLACE_HELP)
+@click.command("edit", epilog=_PLACE_HELP, context_settings=_TAKES_ANY_TEXT)
 @click.argument("place", type=PLACE)
 @click.argument("text", nargs=-1)
 @scope_option
@@ -226,7 +232,7 @@ def move_command(output: Output, workspace: Path, *, place: dict[str, Any], to: 
 @click.option(
     "-n", "--max-results", type=int, default=6, show_default=True, help="How many results to show for --query."
 )
-@click.option("-y", "--yes", is_flag=True, help="Do not ask. With --query, forget all results that are shown.")
+@click.option("-y", "--yes", is_flag=True, help="Do not ask. What --query finds is always asked for.")
 @scope_option
 @shared_options
 def forget_command(
@@ -245,20 +251,21 @@ def forget_command(
     """
     if (place is None) == (query is None):
         raise click.UsageError("Name either a PLACE, or a --query.")
+    if query is not None and (yes or output.json):
+        raise click.UsageError(
+            "What --query finds is asked for, one by one. Without being asked: kipu forget PLACE --yes"
+        )
+    if output.json and not yes:
+        raise click.UsageError("With --json nobody can be asked: add --yes.")
 
     async def work() -> list[Receipt]:
         async with open_memory(workspace, output, scope) as memory:
             if query is not None:
-                return await _forget_results(memory, output, query, max_results, yes=yes)
+                return await _forget_results(memory, output, query, max_results)
             if not yes:
-                named = place or {}
-                if "chunk" in named:
-                    found = (await memory.find_chunk(named["chunk"])).text
-                else:
-                    found = await memory.read(named["path"], named.get("start"), named.get("end"))
-                _show(found)
-                if not click.confirm("Forget this?", err=True):
-                    raise click.Abort
+                _show(await _said(memory, place or {}))
+                if not _confirmed():
+                    return []
             return [await memory.forget(**(place or {}))]
 
     receipts = run(work())
@@ -274,22 +281,35 @@ def forget_command(
     return 0 if all(not any(trace.after for trace in receipt.traces) for receipt in receipts) else _INCOMPLETE
 
 
-async def _forget_results(memory: Memory, output: Output, query: str, max_results: int, *, yes: bool) -> list[Receipt]:
+async def _said(memory: Memory, place: dict[str, Any]) -> str:
+    """What stands in a place."""
+    if "chunk" in place:
+        return (await memory.find_chunk(place["chunk"])).text
+    return await memory.read(place["path"], place.get("start"), place.get("end"))
+
+
+async def _forget_results(memory: Memory, output: Output, query: str, max_results: int) -> list[Receipt]:
     """Forget those of the results of a search that somebody says yes to."""
     results = await memory.search(query, max_results=max_results)
     output.notes(results.notes)
     if not results:
         output.note("No results.")
-    if not yes and output.json:
-        raise QueryError("With --json nobody can be asked: add --yes, or name the chunks.")
     receipts = []
     for rank, result in enumerate(results, 1):
-        if not yes:
-            print_result(Output(), rank, result, full=True)
-            if not click.confirm("Forget this?", err=True):
-                continue
-        receipts.append(await memory.forget(chunk=result.chunk))
+        print_result(Output(), rank, result, full=True)
+        if _confirmed():
+            receipts.append(await memory.forget(chunk=result.chunk))
     return receipts
+
+
+def _confirmed() -> bool:
+    """Whether somebody says yes."""
+    try:
+        return click.confirm("Forget this?", err=True)
+    except click.Abort:
+        raise QueryError(
+            "Nobody answered, and nothing more was forgotten. To forget a PLACE without being asked: --yes"
+        ) from None
 
 
 def _show(text: str) -> None:
