@@ -488,7 +488,7 @@ async def test_where_a_preparer_fails_nothing_is_written_and_the_text_is_not_tol
         for work in (
             partial(memory.remember, "fail secretly", file="likes.md"),
             partial(memory.remember, "word", file="likes.md", metadata={"origin": "fail secretly"}),
-            partial(memory.edit, "fail secretly", path="memory/likes.md"),
+            partial(memory.edit, "fail secretly", path="memory/likes.md", start=1),
         ):
             with pytest.raises(PluginFailedError, match="Nothing was written") as raised:
                 await work()
