@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     from kipu import MemoryConfig
 
-KILLS = 21  # of each of the seven kinds below
+KILLS = 15  # of each of the seven kinds below
 PROCESSES = 8
 NOTES = 50
 
