@@ -35,8 +35,9 @@ demo: $(DEFAULT)  ## see Kipu index a folder of Markdown and answer questions
 	@$(BIN)/kipu demo build/demo
 	@echo "Here, the command kipu is in .venv/bin. To have it at hand: . .venv/bin/activate"
 
-test: $(DEVELOPMENT)  ## run all tests
-	$(BIN)/python -m pytest
+# A file's tests stay together, because some share what takes long to make.
+test: $(DEVELOPMENT)  ## run all tests, on every processor
+	$(BIN)/python -m pytest --numprocesses auto --dist loadfile
 
 test-torch: build/torch/installed  ## run the tests that need torch, which is installed for them
 	build/torch/bin/python -m pytest $(NEEDS_TORCH)tests/with_torch.py

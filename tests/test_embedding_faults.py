@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 import sys
 import threading
 from pathlib import Path
@@ -204,7 +205,7 @@ def test_an_outage_while_indexing_shows_in_the_exit_code(
         (ZERO, 1),
         (Status(400, "This model's maximum context length is 8 tokens, however you requested 9 tokens."), 8),
     ],
-    ids=str,
+    ids=lambda value: re.sub(" at 0x[0-9a-f]+", "", str(value)),  # the same in every process that runs tests
 )
 async def test_a_failure_costs_a_handful_of_calls(
     workspace: Path, write: Write, server: EmbeddingServer, fault: Fault, most: int

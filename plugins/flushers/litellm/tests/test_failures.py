@@ -149,7 +149,7 @@ NEXT_YEAR = format_datetime(datetime.now(UTC) + timedelta(days=365), usegmt=True
         ("0", 0.0),
         ("Wed, 21 Oct 2015 07:28:00 GMT", 0.0),
         ("Wed, 99 Oct 2015 07:28:00 GMT", None),
-        (NEXT_YEAR, pytest.approx(365 * 86400, abs=86400)),
+        pytest.param(NEXT_YEAR, pytest.approx(365 * 86400, abs=86400), id="next year"),
     ],
 )
 async def test_how_long_to_wait_is_known_where_the_provider_says_it(
