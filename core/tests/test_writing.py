@@ -308,7 +308,8 @@ async def test_something_is_remembered_in_a_file_that_says_next_to_nothing(works
 async def test_what_is_no_text_is_not_written(workspace, memory, data):
     file = workspace / "memory/a.md"
     file.write_bytes(data)
-    for work in (partial(memory.remember, "something", file="a.md"), partial(memory.edit, "x", path="memory/a.md")):
+    remember = partial(memory.remember, "something", file="a.md")
+    for work in (remember, partial(memory.edit, "x", path="memory/a.md", start=1)):
         try:
             await work()
         except MemoryFileError:
@@ -333,7 +334,7 @@ async def test_a_text_that_would_change_how_the_file_is_read_is_refused(workspac
     file = workspace / "memory/a.md"
     file.write_bytes("caf\u00e9\n".encode("cp1252"))
     try:
-        await memory.edit(text, path="memory/a.md")
+        await memory.edit(text, path="memory/a.md", start=1)
     except MemoryFileError:
         assert file.read_bytes() == b"caf\xe9\n"
     else:
@@ -462,7 +463,7 @@ async def test_a_link_that_leads_out_is_not_followed(workspace, memory, target):
     for file in ("link.md", "folder/outside.md", "folder/new.md"):
         for work in (
             partial(memory.remember, "something", file=file),
-            partial(memory.edit, "x", path=f"memory/{file}"),
+            partial(memory.edit, "x", path=f"memory/{file}", start=1),
             partial(memory.forget, path=f"memory/{file}"),
             partial(memory.read, f"memory/{file}"),
         ):
