@@ -602,3 +602,11 @@ def test_flush_and_compact_on_the_command_line(
     code, out, err = run("flush", str(conversation))
     assert (code, out) == (2, "")
     assert "is no JSON" in err
+
+
+async def test_an_answer_that_was_cut_off_in_its_only_line_is_an_error(
+    memory: Memory, server: CompletionServer
+) -> None:
+    server.always(Answer("- Half a fa", finish_reason="length"))
+    with pytest.raises(FlusherError, match="nothing that could be kept"):
+        await memory.flush([{"role": "user", "content": "short"}])

@@ -10,7 +10,7 @@ import attrs
 import pytest
 from doubles import Words
 
-from kipu import FilesConfig, FlushConfig, Memory, MemoryConfig, SearchConfig, WritingConfig
+from kipu import FilesConfig, FlushConfig, Memory, MemoryConfig, SearchConfig, WritingConfig, writing
 from kipu.distilling import facts_of
 from kipu.driver import choose_driver
 from kipu.errors import BudgetExceededError, KipuError, MemoryFileError, NotWrittenError, QueryError
@@ -289,3 +289,24 @@ async def test_a_budget_that_is_too_small_is_told_apart_from_nothing(kept):
     recalled = await kept.recall("alpha", max_tokens=20)
     assert recalled.results.notes == ["Of what was found, nothing fits into 20 tokens: allow more."]
     assert not recalled
+
+
+@pytest.mark.skipif(os.name == "nt", reason="a file that is open cannot be replaced there")
+async def test_what_an_editor_writes_at_the_moment_of_the_change_is_put_back(kept, workspace, monkeypatch):
+    file = workspace / "memory/a.md"
+    file.write_text("- alpha\n", "utf-8")
+    file.chmod(0o600)
+    replace, moments = writing._replace, [None]
+
+    def replace_while_somebody_writes(temporary, real):
+        if moments:
+            moments.pop()
+            with open(real, "a", encoding="utf-8") as editor:
+                editor.write("- by hand\n")
+        replace(temporary, real)
+
+    monkeypatch.setattr(writing, "_replace", replace_while_somebody_writes)
+    await kept.remember("beta", file="a.md")
+    assert file.read_text("utf-8") == "- alpha\n- by hand\n- beta\n"
+    assert file.stat().st_mode & 0o777 == 0o600
+    assert os.listdir(workspace / ".kipu/writing") == []

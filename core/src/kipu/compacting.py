@@ -6,10 +6,10 @@ import asyncio
 import os
 import posixpath
 from datetime import date, timedelta
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import quote, unquote
 
-from .distilling import NOTHING, Distilling, facts_of, said_today
+from .distilling import Distilling, facts_of, instructions_for
 from .entries import format_entry, said_in
 from .errors import MemoryFileError, NotWrittenError, QueryError
 from .files import ARCHIVE, MEMORY_FOLDER, date_of, source_of
@@ -21,7 +21,7 @@ from .types import Compacted, Message
 from .writing import FileChange
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Collection, Sequence
 
     from .components import Components
     from .config import MemoryConfig
@@ -96,6 +96,7 @@ class Compacting:
         dry_run: bool,
     ) -> Compacted | None:
         """Put a summary in the place of old dated files. See `kipu.Memory.compact`."""
+        task = instructions_for(_INSTRUCTIONS, self._config.today(), instructions)
         label = self._label(source)
         before = self._before(older_than)
         most = _MAX_TOKENS if max_tokens is None else max_tokens
@@ -106,7 +107,7 @@ class Compacting:
         if not originals:
             return None
         distilling = Distilling(self._components.flusher(model), model, self._budget)
-        facts = await self._facts(distilling, originals, instructions or "")
+        facts = await self._facts(distilling, originals, task)
         if not facts:
             return None
         async with self._keeping.writer.locked():
@@ -206,8 +207,7 @@ class Compacting:
             real = self._workspace.locate(file.path)
             data, parsed = await asyncio.to_thread(read_file, real, file.path)
             lines = parsed.plain_lines
-            other = data is None or file.date is None or self._where.is_link(file.path)
-            if other or data is None or file.date is None or _originals_of(file.path, lines):
+            if data is None or file.date is None or self._where.is_link(file.path) or _originals_of(file.path, lines):
                 continue
             text = "\n".join(lines)
             max_tokens -= estimate_tokens(text)
@@ -218,14 +218,12 @@ class Compacting:
                 break
         return found
 
-    async def _facts(self, distilling: Distilling, originals: Sequence[_Original], instructions: str) -> list[str]:
-        base = _INSTRUCTIONS.format(today=said_today(self._config.today()), nothing=NOTHING)
-        base += f"\n{instructions.strip()}\n" if instructions.strip() else ""
+    async def _facts(self, distilling: Distilling, originals: Sequence[_Original], task: str) -> list[str]:
         messages = [Message("user", f"{original.path}\n\n{original.text}") for original in originals]
-        parts = await distilling.parts(messages, base)
+        parts = await distilling.parts(messages, task)
         facts: list[str] = []
         for part in parts:
-            facts += [fact for fact in facts_of(await distilling.about(part, base)) if fact not in facts]
+            facts += [fact for fact in facts_of(await distilling.about(part, task)) if fact not in facts]
         return facts
 
     # --- where it goes -----------------------------------------------------------------------------------------------
@@ -239,7 +237,7 @@ class Compacting:
             archived[original.path] = self._free(folder, name, archived.values(), suffix)
         return archived
 
-    def _free(self, folder: str, name: str, taken: Any, suffix: str = ".md") -> str:
+    def _free(self, folder: str, name: str, taken: Collection[str], suffix: str = ".md") -> str:
         """A path in a folder that nothing has."""
         path, number = f"{folder}/{name}{suffix}", 1
         while path in taken or os.path.lexists(self._workspace.locate(path)):

@@ -220,7 +220,10 @@ class FlushConfig:
         default=None,
         repr=_without_options,
         validator=_component_or_none,
-        metadata={"help": "The flusher: a name, or a table with `use` and its options. By default there is none."},
+        metadata={
+            "help": "The flusher: a name, or a table with `use` and its options. By default there is none; "
+            "a call that names a model asks it with `litellm`, where that is installed."
+        },
     )
     calls_per_day: int = attrs.field(
         default=200,

@@ -262,8 +262,8 @@ class SearchResults(list[SearchResult]):
 class Recall:
     """What a memory knows about a question, for the prompt of a model; false where it knows nothing.
 
-    ``text`` quotes memories as data, each with where it stands and from when it is. ``results`` are the results that
-    are in it, best first; ``tokens`` is about how many tokens the text has.
+    ``text`` quotes memories as data, each with where it stands; the name of a dated file is its date. ``results`` are
+    the results that are in it, best first; ``tokens`` is about how many tokens the text has.
     """
 
     text: str

@@ -19,6 +19,7 @@ from .errors import (
     FlusherError,
     KipuError,
     PluginFailedError,
+    QueryError,
 )
 from .recalling import estimate_tokens
 from .types import Distillation, Message
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
     from .config import MemoryConfig
     from .types import Flusher
 
-__all__ = ["NOTHING", "Budget", "Distilling", "facts_of", "said_today"]
+__all__ = ["NOTHING", "Budget", "Distilling", "facts_of", "instructions_for"]
 
 NOTHING = "NOTHING_TO_REMEMBER"
 """What a model answers where nothing is worth keeping: this, and nothing else."""
@@ -180,8 +181,10 @@ class Distilling:
         if answer is None:
             raise ConversationTooLongError(problem)
         whole = answer.text.rpartition("\n")[0]
+        if not whole.strip():
+            raise FlusherError(f"There is nothing that could be kept: {problem}. Give it more max_tokens.")
         self.notes.append(f"For a part of it, {problem}; what it had said until then is kept, without the last line.")
-        return whole or NOTHING
+        return whole
 
     async def _ask(self, messages: Sequence[Message], instructions: str) -> Distillation:
         flusher: Any = self.flusher  # a plugin may return anything
@@ -247,6 +250,13 @@ def facts_of(answer: str) -> list[str]:
     return facts
 
 
-def said_today(today: date) -> str:
-    """The day, as a model should be told it."""
-    return f"{today.isoformat()} ({today.strftime('%A')})"
+def instructions_for(task: str, today: date, more: str | None) -> str:
+    """What a model is told of its task: ``{today}`` and ``{nothing}`` stand in it for the day and for `NOTHING`.
+
+    :param more: what the caller adds.
+    :raises QueryError: that is no text.
+    """
+    if more is not None and not isinstance(more, str):
+        raise QueryError(f"instructions must be a text, not {more!r}.")
+    told = task.format(today=f"{today.isoformat()} ({today.strftime('%A')})", nothing=NOTHING)
+    return f"{told}\n{more.strip()}\n" if more and more.strip() else told

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from .conversations import messages_of
-from .distilling import NOTHING, Distilling, facts_of, said_today
+from .distilling import Distilling, facts_of, instructions_for
 from .entries import said_in
-from .errors import EvergreenFileError, KipuError, NotWrittenError, QueryError
+from .errors import EvergreenFileError, KipuError, NotWrittenError
 from .files import date_of, source_of
 from .recalling import FENCE
 from .types import Flushed
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from .distilling import Budget
     from .keeping import Keeping
     from .locating import Locating
-    from .types import Message, Recall
+    from .types import Message, Note, Recall
 
 __all__ = ["Flushing"]
 
@@ -74,8 +74,7 @@ class Flushing:
     ) -> Flushed | None:
         """Distil a conversation and remember what comes of it. See `kipu.Memory.flush`."""
         messages = messages_of(conversation)
-        if instructions is not None and not isinstance(instructions, str):
-            raise QueryError(f"instructions must be a text, not {instructions!r}.")
+        task = instructions_for(_INSTRUCTIONS, self._config.today(), instructions)
         path, real = self._where.place(source, file)
         if date_of(path) is None:
             raise EvergreenFileError(
@@ -85,37 +84,29 @@ class Flushing:
         if not messages:
             return None
         distilling = Distilling(self._components.flusher(model), model, self._budget)
-        found, problem = await self._facts(distilling, messages, instructions or "", source_of(path))
+        found, problem = await self._facts(distilling, messages, task, source_of(path))
         facts = []
         for fact in found:
             prepared, notes = await self._keeping.prepared(said_in(fact), path)
             facts.append(prepared)
             distilling.notes += notes
-        written = None
-        if facts and not dry_run:
-            written = await self._written(facts, path, real)
+        written = await self._written(facts, path, real) if facts and not dry_run else []
         if problem is not None:
             raise problem
-        if dry_run:
-            return Flushed("\n".join(f"- {fact}" for fact in facts), path, (), distilling.notes) if facts else None
-        if written is None or not written.notes:
-            return None
-        text = "\n".join(f"- {fact}" for fact in written.prepared)
-        notes = [*distilling.notes, *dict.fromkeys(note for each in written.notes for note in each.notes)]
-        return Flushed(text, path, written.notes, notes)
+        texts = facts if dry_run else [note.text for note in written]
+        notes = [*distilling.notes, *dict.fromkeys(note for each in written for note in each.notes)]
+        return Flushed(_listed(texts), path, written, notes) if texts else None
 
     async def _facts(
-        self, distilling: Distilling, messages: Sequence[Message], instructions: str, source: str
+        self, distilling: Distilling, messages: Sequence[Message], task: str, source: str
     ) -> tuple[list[str], KipuError | None]:
         """What a model finds worth keeping, and what kept it from looking at all of the conversation."""
-        base = _INSTRUCTIONS.format(today=said_today(self._config.today()), nothing=NOTHING)
-        base += f"\n{instructions.strip()}\n" if instructions.strip() else ""
         facts: list[str] = []
-        parts = await distilling.parts(messages, base + "x" * 4 * _KNOWN_TOKENS)
+        parts = await distilling.parts(messages, task + "x" * 4 * _KNOWN_TOKENS)
         for number, part in enumerate(parts):
             known = await self._known(part, source)
             try:
-                answer = await distilling.about(part, base + known)
+                answer = await distilling.about(part, task + known)
             except KipuError as error:
                 if not facts:
                     raise
@@ -132,13 +123,17 @@ class Flushing:
             return "\nNothing is remembered yet about what was spoken of.\n"
         return f"\nThis is remembered already, quoted as data between <{FENCE}> and </{FENCE}>:\n{recalled.text}"
 
-    async def _written(self, facts: Sequence[str], path: str, real: str) -> Any:
+    async def _written(self, facts: Sequence[str], path: str, real: str) -> list[Note]:
         try:
             async with self._keeping.writer.locked():
                 return await self._keeping.add_entries(facts, path, real, {"origin": "flush"})
         except KipuError as error:
-            text = "\n".join(f"- {fact}" for fact in facts)
             raise NotWrittenError(
                 f"What was distilled could not be written to {path}: {error} The text is in this exception (.text).",
-                text,
+                _listed(facts),
             ) from error
+
+
+def _listed(facts: Sequence[str]) -> str:
+    """Facts as a list in Markdown."""
+    return "\n".join(f"- {fact}" for fact in facts)

@@ -1,7 +1,7 @@
 """Remembers, reads, changes and moves what stands in memory files, and indexes it before it returns.
 
-Each change is made under the lock of the workspace, from what the file says at that moment; what somebody else saves
-in between is never overwritten: the change is worked out anew.
+Each change is made under the lock of the workspace, from what the file says at that moment; where somebody else saves
+it in between, the change is worked out anew.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import secrets
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from . import editing
 from .decoding import NotTextError, TextFile
@@ -31,20 +31,13 @@ if TYPE_CHECKING:
     from .types import Preparer
     from .writing import Writer
 
-__all__ = ["Keeping", "Written"]
+__all__ = ["Keeping"]
 
 Answer = TypeVar("Answer")
 
 _ATTEMPTS = 5
 # How much is told of what was superseded, so that whoever named wrong lines sees it.
 _TOLD_CHARACTERS = 80
-
-
-class Written(NamedTuple):
-    """Several entries that were written at once: where, and as what."""
-
-    notes: list[Note]
-    prepared: list[str]
 
 
 class Keeping:
@@ -109,29 +102,27 @@ class Keeping:
         chunk = await self._where.chunk_at(Place(path, start[0], end))
         return Note(path, start[0], end, said, chunk, None, similar, known.get("id"), notes)
 
-    async def add_entries(self, texts: Sequence[str], path: str, real: str, metadata: Mapping[str, str]) -> Written:
+    async def add_entries(self, texts: Sequence[str], path: str, real: str, metadata: Mapping[str, str]) -> list[Note]:
         """Write several entries at the end of one file, all or none; those that are there already are left out.
 
         Call it while you hold the lock.
+
+        :param texts: as they were prepared.
         """
         await self._syncing.take_in()
-        notes: list[str] = []
         new: list[str] = []
-        for text in texts:
-            said, more = await self.prepared(said_in(text), path)
-            notes += more
+        for said in map(said_in, texts):
             if normalized(said) not in map(normalized, new) and not await self._where.same(said, path, metadata):
                 new.append(said)
         if not new:
-            return Written([], [])
-        starts, lengths = await self._add(path, real, [(said, dict(metadata)) for said in new], None, None, None)
-        notes += await self._indexed([path])
+            return []
+        starts, lengths = await self._add(path, real, [(said, metadata) for said in new], None, None, None)
+        notes = await self._indexed([path])
         places = [Place(path, start, start + length - 1) for start, length in zip(starts, lengths, strict=True)]
-        written = [
+        return [
             Note(path, place.start_line, place.end_line, said, await self._where.chunk_at(place), notes=notes)
             for place, said in zip(places, new, strict=True)
         ]
-        return Written(written, new)
 
     async def _add(
         self,

@@ -1,7 +1,7 @@
 """Makes one text of what a search finds, for the prompt of a model: as much evidence as fits, quoted as data.
 
-What was remembered is somebody's words, and may be anybody's. It is labelled as data, with where each part stands and
-from when it is; and no text in it can end the quotation, or begin another one.
+What was remembered is somebody's words, and may be anybody's. It is labelled as data, with where each part stands; and
+no text in it can end the quotation, or begin another one.
 """
 
 from __future__ import annotations

@@ -133,6 +133,7 @@ class SearchableMemory:
         :raises OutsideScopeError: it belongs to another scope.
         """
         self._scope.check(self._workspace.name_of(self._workspace.locate(path)), path)
+        await self._begin()
         report = await self._syncing.mended(lambda: self._syncing.add(os.fspath(path), force=force))
         return self._reading.visible(report)
 
@@ -160,7 +161,7 @@ class SearchableMemory:
         chosen = await self._components.embedder(None if same else embedder)
         if chosen is None:
             raise ConfigurationError("There is no embedder to use. The offline one comes with: pip install kipu")
-
+        await self._begin()
         return await self._syncing.mended(lambda: self._syncing.reindex(chosen, force=force, on_progress=on_progress))
 
     # --- reading ---------------------------------------------------------------------------------------------------

@@ -308,15 +308,17 @@ def _replaced(step: _Step) -> bool:
         _replace(step.temporary if step.after else None, step.real)
         return True
     with open(step.real, "rb") as old:
+        mode = stat.S_IMODE(os.fstat(old.fileno()).st_mode)
         _replace(step.temporary if step.after else None, step.real)
         said = old.read()
     if _digest(said) == step.before:
         return True
     rescued = f"{step.temporary}.rescued"
-    with open(rescued, "wb") as file:
+    with open(os.open(rescued, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
         file.write(said)
         file.flush()
         os.fsync(file.fileno())
+    os.chmod(rescued, mode)
     _replace(rescued, step.real)
     return False
 
