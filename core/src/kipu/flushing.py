@@ -95,7 +95,7 @@ class Flushing:
             raise problem
         texts = facts if dry_run else [note.text for note in written]
         notes = [*distilling.notes, *dict.fromkeys(note for each in written for note in each.notes)]
-        return Flushed(_listed(texts), path, written, notes) if texts else None
+        return Flushed(_listed(texts), path, tuple(written), notes) if texts else None
 
     async def _facts(
         self, distilling: Distilling, messages: Sequence[Message], task: str, source: str
