@@ -878,3 +878,19 @@ async def test_a_part_of_a_line_is_forgotten_where_a_chunk_is_no_more(workspace,
         assert "b" not in file.read_text("utf-8")
         assert holding(workspace, "b" * 40) == []
         assert file.read_text("utf-8").split() == ["a" * 40, "c" * 40]
+
+
+@pytest.mark.parametrize("waits", [False, True])
+async def test_what_a_query_finds_is_forgotten_as_far_as_somebody_says_so(memory, write, waits):
+    file = write("memory/zoo.md", "zebra one\n\nzebra two\n")
+
+    def ask(result):
+        return "two" in result.text
+
+    async def ask_later(result):
+        return ask(result)
+
+    (receipt,) = await memory.forget_found("zebra", ask_later if waits else ask, max_results=2)
+    assert receipt.complete
+    assert said(file)[0] == "zebra one"
+    assert "two" not in file.read_text("utf-8")

@@ -310,3 +310,32 @@ async def test_what_an_editor_writes_at_the_moment_of_the_change_is_put_back(kep
     assert file.read_text("utf-8") == "- alpha\n- by hand\n- beta\n"
     assert file.stat().st_mode & 0o777 == 0o600
     assert os.listdir(workspace / ".kipu/writing") == []
+
+
+@LINKS
+@pytest.mark.parametrize("link", ["memory", "memory/team"])
+async def test_a_folder_that_is_a_link_within_the_workspace_is_written_to(workspace, link):
+    """It was said to be a place where Kipu looks for no memories, though it looks there."""
+    (workspace / "notes").mkdir()
+    (workspace / "memory").rmdir() if link == "memory" else None
+    (workspace / link).symlink_to(workspace / "notes", target_is_directory=True)
+    async with Memory(configured(workspace)) as memory:
+        remembered = await memory.remember("The harbour opens at six.", file=f"{link}/hours.md")
+        assert remembered.path == f"{link}/hours.md"
+        (result,) = await memory.search("harbour")
+        assert result.path == remembered.path
+        await memory.edit("The harbour opens at seven.", chunk=result.chunk)
+        assert "seven" in (workspace / "notes/hours.md").read_text()
+        receipt = await memory.forget(path=f"{link}/hours.md", start=1)
+        assert receipt.complete
+        assert not (await memory.search("harbour"))
+
+
+@LINKS
+async def test_a_link_from_one_scope_does_not_lead_into_another(workspace):
+    (workspace / "memory/alice").mkdir(parents=True)
+    (workspace / "memory/bob").symlink_to(workspace / "memory/alice", target_is_directory=True)
+    async with Memory(configured(workspace), scope="bob") as memory:
+        with pytest.raises(KipuError, match="scope"):
+            await memory.remember("I am Bob.")
+    assert not list((workspace / "memory/alice").iterdir())

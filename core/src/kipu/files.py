@@ -196,6 +196,10 @@ class Workspace:
             )
         return real
 
+    def plain_name_of(self, path: str) -> str:
+        """The path by which Kipu names what somebody names, symbolic links not followed."""
+        return self.name_of(os.path.normpath(os.path.join(self._real_root, os.path.expanduser(path))))
+
     def covers(self, path: str) -> bool:
         """Whether a path, relative to the workspace or absolute, is where memory files are looked for."""
         path = os.path.normpath(os.path.join(self._real_root, os.path.expanduser(path)))

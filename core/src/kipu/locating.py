@@ -96,10 +96,12 @@ class Locating:
                 name = f"{folder}/{name}"
         real = self._workspace.locate(name)
         path = self._workspace.name_of(real)
+        if not self._workspace.covers(real):  # a symbolic link leads there, by whose name the index knows it
+            path = self._workspace.plain_name_of(name)
         self.scope.check(path, name)
         if not is_memory_file_name(path.rpartition("/")[2]):
             raise MemoryFileError(f"{path} is not a Markdown file: its name must end in .md or .markdown.")
-        if self._workspace.excluded(path) or not self._workspace.covers(real):
+        if self._workspace.excluded(path) or not self._workspace.covers(path):
             raise MemoryFileError(f"{path} is where Kipu looks for no memories: outside of memory/, or excluded.")
         if source is not None and source_of(path) != label:
             raise QueryError(f'{path} does not have the source "{source}". Give one of the two.')

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import inspect
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from .files import HIDDEN_FOLDER
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     from .config import MemoryConfig
     from .flushing import Flushing
     from .plugins import Plugins
-    from .types import Compacted, Flushed, IndexReport, Note, Recall, Receipt, StoredChunk
+    from .types import Compacted, Flushed, IndexReport, Note, Recall, Receipt, SearchResult, StoredChunk
     from .watching import Event, FileSummary
 
 __all__ = ["Memory"]
@@ -246,7 +247,7 @@ class Memory(SearchableMemory):
     ) -> Receipt:
         """Take a text out of its file, of every index and of the cache of vectors, for good.
 
-        To forget what a query finds, search first, show the results to somebody who decides, and name their chunks.
+        To forget what a query finds, see `forget_found`.
 
         :param chunk: the chunk, as a search names it.
         :param path: the file, instead of a chunk; ``start`` and ``end`` are its lines, as in `read`.
@@ -257,6 +258,26 @@ class Memory(SearchableMemory):
         receipt = await self._kept(lambda: self._forgetting.forget(chunk=chunk, path=path, start=start, end=end))
         self._finished = receipt.complete  # where another process held it, it is looked at again
         return receipt
+
+    async def forget_found(
+        self, query: str, confirm: Callable[[SearchResult], bool | Awaitable[bool]], **options: Any
+    ) -> list[Receipt]:
+        """Forget what a query finds, as far as somebody says so.
+
+        :param query: what to search for, as in `search`.
+        :param confirm: called with each result, best first; what it returns true for is forgotten at once, as `forget`
+            does it. It may be a coroutine function; another function holds up the event loop while it asks.
+        :param options: what else `search` takes, such as ``max_results`` and ``source``.
+        :return: a receipt for each text that was forgotten.
+
+        What it raises, `search` and `edit` do too.
+        """
+        receipts = []
+        for result in await self.search(query, **options):
+            decision = confirm(result)
+            if await decision if inspect.isawaitable(decision) else decision:
+                receipts.append(await self.forget(chunk=result.chunk))
+        return receipts
 
     async def flush(
         self,

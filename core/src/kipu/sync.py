@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from . import memory
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine, Mapping
+    from collections.abc import Awaitable, Callable, Coroutine, Mapping
     from concurrent.futures import Future
     from datetime import date, timedelta
     from pathlib import Path
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
         PostProcessor,
         Recall,
         Receipt,
+        SearchResult,
         SearchResults,
         Status,
         StoredChunk,
@@ -280,6 +281,12 @@ class Memory:
         """Take a text out for good: `kipu.Memory.forget`."""
         return self._wait(self._memory.forget(chunk=chunk, path=path, start=start, end=end))
 
+    def forget_found(
+        self, query: str, confirm: Callable[[SearchResult], bool | Awaitable[bool]], **options: Any
+    ) -> list[Receipt]:
+        """Forget what a query finds: `kipu.Memory.forget_found`."""
+        return self._wait(self._memory.forget_found(query, confirm, **options))
+
     def flush(
         self,
         conversation: Any,
@@ -362,6 +369,7 @@ for _name in (
     "edit",
     "move",
     "forget",
+    "forget_found",
     "flush",
     "compact",
     "undo_compact",
