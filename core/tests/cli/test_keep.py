@@ -168,12 +168,25 @@ def test_a_text_may_begin_as_an_item_does(run: Run, workspace: Path) -> None:
     assert (workspace / "memory/a.md").read_text("utf-8") == "- one\n- 2\n"
 
 
+def test_a_source_that_is_not_there_cannot_be_compacted(run: Run, workspace: Path) -> None:
+    (workspace / "memory/team").mkdir(parents=True)
+    (workspace / "memory/team/2020-01-01.md").write_text("- one\n", "utf-8")
+    code, _, err = run("compact", "--source", "taem")
+    assert code == 0
+    assert 'No memory file has the source "taem". Did you mean "team"?' in err
+    assert "Nothing to compact." in err
+
+
 def test_a_scope_sees_its_own(run: Run, workspace: Path) -> None:
     code, out, _ = run("remember", "Alice likes tea.", "--scope", "alice@example.com")
     assert (code, out) == (0, f"Remembered: memory/alice@example.com/{today()}.md:3\n")
     run("remember", "Bob likes tea.", "--scope", "bob")
     _, out, _ = run("search", "tea", "--scope", "alice@example.com", "--json")
     assert [result["text"].split("\n")[-1] for result in json.loads(out)["results"]] == ["- Alice likes tea."]
+    _, out, _ = run("files", "--scope", "bob", "--json")
+    assert [file["path"] for file in json.loads(out)] == [f"memory/bob/{today()}.md"]
+    _, out, _ = run("status", "--scope", "bob", "--json")
+    assert json.loads(out)["sources"] == {"bob": 1}
     code, out, err = run("read", f"memory/bob/{today()}.md", "--scope", "alice@example.com")
     assert (code, out) == (2, "")
     assert "does not belong to it" in err

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ..errors import QueryError
+from ..searching import unknown_source
 from .common import Output, harmless, open_memory, run, scope_option, shared_options
 
 if TYPE_CHECKING:
@@ -102,7 +103,11 @@ def compact_command(
             if undo is not None:
                 return await memory.undo_compact(undo)
             age = int(older_than) if older_than.isdecimal() else older_than
-            return await memory.compact(source, age, dry_run=dry_run, **options)
+            compacted = await memory.compact(source, age, dry_run=dry_run, **options)
+            if compacted is None and source is not None:
+                sources = (await memory.status()).sources
+                output.notes([unknown_source(source, sources)] if source not in sources else [])
+            return compacted
 
     compacted = run(work())
     if output.json:

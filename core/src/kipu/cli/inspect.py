@@ -9,7 +9,7 @@ import click
 from ..errors import ConfigurationError
 from ..files import Workspace
 from ..searching import unknown_source
-from .common import Output, count, harmless, load_plugins, open_memory, run, shared_options
+from .common import Output, count, harmless, load_plugins, open_memory, run, scope_option, shared_options
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -21,12 +21,13 @@ __all__ = ["files_command", "plugins_command", "status_command"]
 
 @click.command("files")
 @click.option("--source", help="Only files with this source label.")
+@scope_option
 @shared_options
-def files_command(output: Output, workspace: Path, *, source: str | None) -> None:
+def files_command(output: Output, workspace: Path, *, source: str | None, scope: str | None) -> None:
     """List the files that the index knows, after it was brought up to date."""
 
     async def work() -> list[FileInfo]:
-        async with open_memory(workspace, output) as memory:
+        async with open_memory(workspace, output, scope) as memory:
             found = await memory.files(source=source)
             if not found:
                 status = await memory.status()
@@ -68,12 +69,13 @@ def _file(file: FileInfo) -> dict[str, object]:
 
 
 @click.command("status")
+@scope_option
 @shared_options
-def status_command(output: Output, workspace: Path) -> None:
+def status_command(output: Output, workspace: Path, *, scope: str | None) -> None:
     """Say what is indexed, what is pending and what was skipped. Changes nothing."""
 
     async def work() -> Status:
-        async with open_memory(workspace, output) as memory:
+        async with open_memory(workspace, output, scope) as memory:
             return await memory.status()
 
     status = run(work())
