@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
+import shutil
+from pathlib import Path
 from typing import Any
 
 import attrs
 import pytest
 from doubles import Words
 
-from kipu import FilesConfig, FlushConfig, Memory, MemoryConfig, SearchConfig, WritingConfig, writing
+from kipu import FilesConfig, FlushConfig, Memory, MemoryConfig, SearchConfig, WritingConfig, exchanging, writing
 from kipu.distilling import facts_of
 from kipu.driver import choose_driver
 from kipu.errors import BudgetExceededError, KipuError, MemoryFileError, NotWrittenError, QueryError
@@ -291,25 +294,118 @@ async def test_a_budget_that_is_too_small_is_told_apart_from_nothing(kept):
     assert not recalled
 
 
+def writes_into(real):
+    with open(real, "a", encoding="utf-8") as editor:
+        editor.write("- by hand\n")
+
+
+def puts_another_in_its_place(real):
+    said = Path(real).read_bytes() if os.path.exists(real) else b""
+    Path(f"{real}~").write_bytes(said + b"- by hand\n")
+    os.replace(f"{real}~", real)
+
+
 @pytest.mark.skipif(os.name == "nt", reason="a file that is open cannot be replaced there")
-async def test_what_an_editor_writes_at_the_moment_of_the_change_is_put_back(kept, workspace, monkeypatch):
+@pytest.mark.parametrize("saves", [writes_into, puts_another_in_its_place])
+@pytest.mark.parametrize("can_exchange", [True, False])
+@pytest.mark.parametrize("said", ["- alpha\n", None])
+async def test_what_an_editor_saves_at_the_moment_of_the_change_is_kept(
+    kept, workspace, monkeypatch, saves, can_exchange, said
+):
+    if saves is puts_another_in_its_place and not can_exchange and said is not None:
+        pytest.skip("without an exchange, what was replaced at that moment is not there any more")
+    file = workspace / "memory/a.md"
+    if said is not None:
+        file.write_text(said, "utf-8")
+        file.chmod(0o600)
+    if not can_exchange:
+        monkeypatch.setattr(exchanging, "_rename", lambda: None)
+    moments = [None]
+
+    def at_this_moment(method):
+        def put(temporary, real, *more):
+            if moments:
+                moments.pop()
+                saves(real)
+            return method(temporary, real, *more)
+
+        return put
+
+    monkeypatch.setattr(writing, "put_new", at_this_moment(writing.put_new))
+    monkeypatch.setattr(writing, "put_in_place_of", at_this_moment(writing.put_in_place_of))
+    await kept.remember("beta", file="a.md")
+    assert file.read_text("utf-8") == f"{said or ''}- by hand\n- beta\n"
+    if saves is writes_into and said is not None:
+        assert file.stat().st_mode & 0o777 == 0o600
+    assert os.listdir(workspace / ".kipu/writing") == []
+
+
+async def test_what_an_editor_saves_while_a_file_is_removed_is_kept(kept, workspace, monkeypatch):
     file = workspace / "memory/a.md"
     file.write_text("- alpha\n", "utf-8")
-    file.chmod(0o600)
-    replace, moments = writing._replace, [None]
+    rename, moments = os.rename, [None]
 
-    def replace_while_somebody_writes(temporary, real):
+    def at_this_moment(old, new):
         if moments:
             moments.pop()
-            with open(real, "a", encoding="utf-8") as editor:
-                editor.write("- by hand\n")
-        replace(temporary, real)
+            puts_another_in_its_place(old)
+        rename(old, new)
 
-    monkeypatch.setattr(writing, "_replace", replace_while_somebody_writes)
-    await kept.remember("beta", file="a.md")
-    assert file.read_text("utf-8") == "- alpha\n- by hand\n- beta\n"
-    assert file.stat().st_mode & 0o777 == 0o600
-    assert os.listdir(workspace / ".kipu/writing") == []
+    monkeypatch.setattr(os, "rename", at_this_moment)
+    await kept.forget(path="memory/a.md", start=1)
+    assert file.read_text("utf-8") == "- by hand\n"
+
+
+async def test_a_journal_that_somebody_else_made_changes_nothing_elsewhere(tmp_path, workspace):
+    """A workspace may be a repository that was cloned, with a .kipu that somebody prepared."""
+    victims = [tmp_path / "diary.md", tmp_path / "notes.txt", workspace / "kipu.toml"]
+    for victim in victims:
+        victim.write_text("mine\n", "utf-8")
+    folder = workspace / ".kipu/writing"
+    folder.mkdir(parents=True)
+    (folder / "1-0.tmp").write_text("theirs\n", "utf-8")
+    digest = hashlib.sha256(b"mine\n").hexdigest()
+    theirs = hashlib.sha256(b"theirs\n").hexdigest()
+    (workspace / "memory/out").symlink_to(tmp_path, target_is_directory=True)
+    reals = [*map(str, victims), f"{workspace}/memory/../../diary.md", f"{workspace}/memory/out/diary.md"]
+    for number, real in enumerate(reals):
+        (folder / f"{number:016x}.elsewhere").write_bytes(os.fsencode(real))
+        for after in ("", theirs):
+            step = {"real": real, "temporary": str(folder / "1-0.tmp"), "before": digest, "after": after}
+            (folder / "journal.json").write_text(json.dumps([step]), "utf-8")
+            async with Memory(configured(workspace)) as memory:
+                await memory.search("anything")
+                await memory.remember(f"fact {number} {after}")
+    (folder / "letter.odt").write_bytes(b"mine")
+    async with Memory(configured(workspace)) as memory:
+        await memory.remember("one more fact")
+    assert [victim.read_text("utf-8") for victim in victims] == ["mine\n"] * 3
+    assert os.listdir(folder) == ["letter.odt"]
+
+
+async def test_a_copy_of_a_workspace_finishes_what_was_begun_in_itself(kept, workspace, tmp_path, monkeypatch):
+    (workspace / "memory/a.md").write_text("- alpha\n- beta\n", "utf-8")
+    monkeypatch.setattr(writing.Writer, "_recover", lambda self: False)  # as when the process is killed
+    with pytest.raises(KipuError):
+        await kept.move("b.md", path="memory/a.md", start=1)
+    monkeypatch.undo()
+    shutil.copytree(workspace, tmp_path / "copy")
+    async with Memory(configured(tmp_path / "copy")) as memory:
+        assert [result.path for result in await memory.search("alpha")] == ["memory/b.md"]
+    assert (workspace / "memory/a.md").read_text("utf-8") == "- alpha\n- beta\n"
+    assert not (workspace / "memory/b.md").exists()
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no pipes with names")
+async def test_a_pipe_with_the_name_of_a_memory_file_is_not_waited_for(kept, workspace):
+    os.mkfifo(workspace / "memory/pipe.md")
+    (workspace / "memory/a.md").write_text("- alpha\n", "utf-8")
+    with pytest.raises(MemoryFileError, match="is no regular file"):
+        await kept.remember("beta", file="pipe.md")
+    with pytest.raises(MemoryFileError):
+        await kept.read("memory/pipe.md")
+    with pytest.raises(MemoryFileError, match="is no regular file"):
+        await kept.move("pipe.md", path="memory/a.md", start=1)
 
 
 @LINKS

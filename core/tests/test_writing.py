@@ -41,7 +41,7 @@ NOT_ROOT = pytest.mark.skipif(
 
 @pytest.fixture
 def writer(workspace: Path) -> Writer:
-    return Writer(workspace / ".kipu", wait=0)
+    return Writer(workspace / ".kipu", lambda path: True, wait=0)
 
 
 @pytest.fixture

@@ -105,8 +105,8 @@ class Locating:
             raise MemoryFileError(f"{path} is where Kipu looks for no memories: outside of memory/, or excluded.")
         if source is not None and source_of(path) != label:
             raise QueryError(f'{path} does not have the source "{source}". Give one of the two.')
-        if os.path.isdir(real):
-            raise MemoryFileError(f"{path} is a folder.")
+        if os.path.lexists(real) and not os.path.isfile(real):
+            raise MemoryFileError(f"{path} is {'a folder' if os.path.isdir(real) else 'no regular file'}.")
         return path, real
 
     def existing(self, path: str | os.PathLike[str]) -> tuple[str, str]:

@@ -13,20 +13,22 @@ import errno
 import hashlib
 import json
 import os
+import re
 import stat
 import time
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 import attrs
 
 from .database import make_hidden_folder
 from .driver import uninterrupted
 from .errors import FileChangedError, MemoryFileError, WritingBusyError
+from .exchanging import put_in_place_of, put_new
+from .files import is_memory_file_name
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Sequence
-    from pathlib import Path
-
+    from collections.abc import AsyncIterator, Callable, Sequence
     from filelock import BaseFileLock
 
 __all__ = ["FileChange", "Writer"]
@@ -37,6 +39,11 @@ _LOOK_AGAIN_SECONDS = 0.005
 _LONGEST_PAUSE_SECONDS = 0.02
 _JOURNAL = "journal.json"
 _LARGEST = 64_000_000
+# What we call files in .kipu/writing, and beside a file on another disk. Nothing else is ever removed.
+_ENDINGS = ("saved", "replaced", "again")
+_TEMPORARY = r"[0-9]+-[0-9]+\.tmp"
+_OURS = re.compile(rf"{_TEMPORARY}(\.({'|'.join(_ENDINGS)}))?|{re.escape(_JOURNAL)}(\.new)?|[0-9a-f]{{16}}\.elsewhere")
+_ELSEWHERE = re.compile(rf"\.kipu-{_TEMPORARY}")
 
 
 @attrs.frozen
@@ -56,12 +63,16 @@ class Writer:
     """Writes the files of one workspace.
 
     :param hidden: the folder ``.kipu`` of the workspace.
+    :param allows: whether a real path is one of the workspace's. What a journal says of others is not done: the folder
+        may have come with files that somebody else made.
     :param wait: how many seconds to wait for another process that is writing.
     """
 
-    def __init__(self, hidden: Path, wait: float = _LOCK_SECONDS) -> None:
+    def __init__(self, hidden: Path, allows: Callable[[str], bool], wait: float = _LOCK_SECONDS) -> None:
         self._hidden = hidden
-        self._folder = hidden / "writing"
+        self._allows = allows
+        self._root = os.path.realpath(hidden.parent)
+        self._folder = Path(self._root) / hidden.name / "writing"
         self._wait = wait
         self._here = asyncio.Lock()  # between the tasks of this memory; the file keeps out everybody else
 
@@ -140,6 +151,7 @@ class Writer:
         try:
             for change, step in zip(changes, steps, strict=True):
                 _check_unchanged(change)
+                self._note_elsewhere(step.temporary)
                 if change.after is not None:
                     self._write_temporary(change.real, step.temporary, change.after, change.like)
                 if len(steps) > 1 and change.before is not None:
@@ -168,8 +180,6 @@ class Writer:
 
     def _write_temporary(self, real: str, temporary: str, data: bytes, like: str | None = None) -> None:
         """Write what a file is to say, with the permissions of the file; a new one gets those of new files."""
-        if os.path.dirname(temporary) != str(self._folder):
-            self._note_elsewhere(temporary)
         os.makedirs(os.path.dirname(real), exist_ok=True)
         with contextlib.suppress(FileNotFoundError):
             os.remove(temporary)
@@ -193,6 +203,8 @@ class Writer:
 
     def _note_elsewhere(self, temporary: str) -> None:
         """Write down where a temporary file is that does not lie in ``.kipu``: so it is found if we are killed."""
+        if os.path.dirname(temporary) == str(self._folder):
+            return
         name = hashlib.sha256(os.fsencode(temporary)).hexdigest()[:16]
         (self._folder / f"{name}.elsewhere").write_bytes(os.fsencode(temporary))
         _sync_folder(str(self._folder))
@@ -200,7 +212,7 @@ class Writer:
     def _write_journal(self, steps: Sequence[_Step]) -> None:
         whole = self._folder / f"{_JOURNAL}.new"
         with open(whole, "w", encoding="utf-8") as file:
-            json.dump([attrs.asdict(step) for step in steps], file)
+            json.dump([attrs.asdict(step.below(self._root)) for step in steps], file)
             file.flush()
             os.fsync(file.fileno())
         os.replace(whole, self._folder / _JOURNAL)
@@ -223,7 +235,9 @@ class Writer:
         :return: whether the changes were made.
         """
         journal = self._folder / _JOURNAL
-        steps = _read_journal(journal)
+        steps = [step.at(self._root) for step in _read_journal(journal)]
+        if not all(map(self._is_ours, steps)):
+            steps = []
         problem = None
         try:
             finished = all(_put_in_place(step) for step in steps)
@@ -233,23 +247,42 @@ class Writer:
             for step in steps:
                 _take_back(step)
         for note in self._folder.glob("*.elsewhere"):
-            with contextlib.suppress(FileNotFoundError):
-                os.remove(os.fsdecode(note.read_bytes()))
+            noted = os.fsdecode(note.read_bytes())
+            if _ELSEWHERE.fullmatch(os.path.basename(noted)) and self._allows(os.path.dirname(noted)):
+                for path in (noted, *(f"{noted}.{ending}" for ending in _ENDINGS)):
+                    with contextlib.suppress(OSError):
+                        os.remove(path)
         with os.scandir(self._folder) as entries:
+            ours = [entry.path for entry in entries if _OURS.fullmatch(entry.name) and not entry.is_dir()]
+        for path in sorted(ours, key=lambda path: path == str(journal)):
             # The journal goes last: as long as it is there, it can be begun again.
-            for path in sorted((entry.path for entry in entries), key=lambda path: path == str(journal)):
-                with contextlib.suppress(FileNotFoundError):
-                    os.remove(path)
+            with contextlib.suppress(FileNotFoundError):
+                os.remove(path)
         if problem is not None:
             raise _cannot_write(problem) from problem
         return finished
+
+    def _is_ours(self, step: _Step) -> bool:
+        """Whether this is a change of a memory file of this workspace, as we would have written it down."""
+        folder, name = os.path.split(step.real)
+        elsewhere, temporary = os.path.split(step.temporary)
+        return (
+            is_memory_file_name(name)
+            and os.path.realpath(folder) == folder
+            and self._allows(step.real)
+            and (
+                (elsewhere == str(self._folder) and _OURS.fullmatch(temporary) is not None)
+                or (self._allows(elsewhere) and _ELSEWHERE.fullmatch(temporary) is not None)
+            )
+        )
 
 
 @attrs.frozen
 class _Step:
     """A change as the journal has it. ``before`` and ``after`` are the SHA-256 of what the file says; "" is no file.
 
-    ``temporary`` is where what it is to say was written, and ``saved`` where what it said before was.
+    ``temporary`` is where what it is to say was written, and ``saved`` where what it said before was. What stood in its
+    place is kept in ``replaced`` until it was looked at, and in ``again`` where it has to be put back.
     """
 
     real: str
@@ -261,9 +294,26 @@ class _Step:
     def of(cls, change: FileChange, temporary: str) -> _Step:
         return cls(change.real, temporary, _digest(change.before), _digest(change.after))
 
+    def below(self, root: str) -> _Step:
+        """The step with paths that are relative to a folder, as far as they lie in it: it may be copied or moved."""
+        inside = f"{root}{os.sep}"
+        return attrs.evolve(self, real=self.real.removeprefix(inside), temporary=self.temporary.removeprefix(inside))
+
+    def at(self, root: str) -> _Step:
+        """The step with absolute paths."""
+        return attrs.evolve(self, real=os.path.join(root, self.real), temporary=os.path.join(root, self.temporary))
+
     @property
     def saved(self) -> str:
         return f"{self.temporary}.saved"
+
+    @property
+    def replaced(self) -> str:
+        return f"{self.temporary}.replaced"
+
+    @property
+    def again(self) -> str:
+        return f"{self.temporary}.again"
 
 
 def _cannot_write(error: OSError) -> MemoryFileError:
@@ -278,7 +328,10 @@ def _digest(data: bytes | None) -> str:
 def _read(real: str) -> bytes | None:
     """What a file says; None where there is none."""
     try:
-        if os.stat(real).st_size > _LARGEST:
+        status = os.stat(real)
+        if not stat.S_ISREG(status.st_mode):  # to open a pipe would be to wait for somebody who writes to it
+            raise MemoryFileError(f"{real} is no regular file.")
+        if status.st_size > _LARGEST:
             raise MemoryFileError(f"{real} is too large to be changed.")
         with open(real, "rb") as file:
             return file.read()
@@ -303,23 +356,30 @@ def _put_in_place(step: _Step) -> bool:
 
 
 def _replaced(step: _Step) -> bool:
-    """Make a change. False where an editor wrote into the file at the same moment: then its words are put back."""
-    if not step.before or os.name == "nt":  # where a file that is open cannot be replaced, nobody has it open
-        _replace(step.temporary if step.after else None, step.real)
+    """Make a change. False where somebody saved the file at the same moment: then what they saved stands there again.
+
+    An editor writes into the file, or puts another one in its place. So what stood there is kept until it was read.
+    """
+    if not step.before:
+        made = put_new(step.temporary, step.real)
+        _sync_folder(os.path.dirname(step.real))
+        return made
+    taken: str | None = step.replaced
+    if step.after:
+        taken = put_in_place_of(step.temporary, step.real, step.replaced)
+    else:
+        os.rename(step.real, step.replaced)
+    _sync_folder(os.path.dirname(step.real))
+    if taken is None:
         return True
-    with open(step.real, "rb") as old:
-        mode = stat.S_IMODE(os.fstat(old.fileno()).st_mode)
-        _replace(step.temporary if step.after else None, step.real)
-        said = old.read()
-    if _digest(said) == step.before:
+    if _digest(_read(taken)) == step.before:
+        os.remove(taken)
         return True
-    rescued = f"{step.temporary}.rescued"
-    with open(os.open(rescued, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
-        file.write(said)
-        file.flush()
-        os.fsync(file.fileno())
-    os.chmod(rescued, mode)
-    _replace(rescued, step.real)
+    if not step.after:
+        put_new(taken, step.real)  # unless it was saved once more: that is what it shall say then
+    elif (said := put_in_place_of(taken, step.real, step.again)) and _digest(_read(said)) != step.after:
+        os.replace(said, step.real)  # it was saved once more
+    _sync_folder(os.path.dirname(step.real))
     return False
 
 
@@ -354,9 +414,9 @@ def _sync_folder(folder: str) -> None:
 
 def _read_journal(path: Path) -> list[_Step]:
     try:
-        found: list[dict[str, Any]] = json.loads(path.read_text("utf-8"))
-        return [_Step(**step) for step in found]
+        found: list[dict[str, str]] = json.loads(path.read_text("utf-8"))
+        return [_Step(**{key: str(value) for key, value in step.items()}) for step in found]
     except FileNotFoundError:
         return []
-    except (ValueError, TypeError):  # not ours: a journal is put in its place when it is whole
+    except (ValueError, TypeError, AttributeError):  # not ours: a journal is put in its place when it is whole
         return []
