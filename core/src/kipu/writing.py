@@ -29,6 +29,7 @@ from .files import is_memory_file_name
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Sequence
+
     from filelock import BaseFileLock
 
 __all__ = ["FileChange", "Writer"]
