@@ -10,6 +10,7 @@ import asyncio
 import sys
 
 from kipu import Memory
+from kipu.errors import KipuError
 
 
 def ask_model(prompt: str, question: str) -> str:
@@ -30,4 +31,7 @@ async def main(workspace: str, sentences: list[str]) -> None:
 
 if len(sys.argv) < 3:
     sys.exit(__doc__)
-asyncio.run(main(sys.argv[1], sys.argv[2:]))
+try:
+    asyncio.run(main(sys.argv[1], sys.argv[2:]))
+except KipuError as error:
+    sys.exit(str(error))  # a sentence that says what to do

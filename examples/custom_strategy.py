@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import attrs
 
 from kipu import Hit, Memory
+from kipu.errors import KipuError
 
 if TYPE_CHECKING:
     from kipu import Query
@@ -44,4 +45,7 @@ async def main(workspace: str, query: str) -> None:
 
 if len(sys.argv) != 3:
     sys.exit(__doc__)
-asyncio.run(main(sys.argv[1], sys.argv[2]))
+try:
+    asyncio.run(main(sys.argv[1], sys.argv[2]))
+except KipuError as error:
+    sys.exit(str(error))  # a sentence that says what to do

@@ -10,21 +10,21 @@ import json
 import sys
 from pathlib import Path
 
-from kipu.errors import BudgetExceededError, FlusherError, NotWrittenError
+from kipu.errors import KipuError, NotWrittenError
 from kipu.sync import Memory
 
 if len(sys.argv) not in (3, 4):
     sys.exit(__doc__)
 conversation = json.loads(Path(sys.argv[2]).read_text("utf-8"))
-with Memory(sys.argv[1]) as memory:
-    try:
+try:
+    with Memory(sys.argv[1]) as memory:
         flushed = memory.flush(conversation, model=sys.argv[3] if len(sys.argv) > 3 else None)
-    except NotWrittenError as error:
-        sys.exit(f"{error}\n{error.text}")  # what the model was paid for is not lost
-    except (FlusherError, BudgetExceededError) as error:
-        sys.exit(str(error))
-    if flushed is None:
-        print("Nothing to remember.")
-    else:
-        print(flushed)
-        print(f"-> {flushed.path}")
+except NotWrittenError as error:
+    sys.exit(f"{error}\n{error.text}")  # what the model was paid for is not lost
+except KipuError as error:
+    sys.exit(str(error))  # a sentence that says what to do
+if flushed is None:
+    print("Nothing new to remember.")
+else:
+    print(flushed)
+    print(f"-> {flushed.path}")

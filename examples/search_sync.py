@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 
+from kipu.errors import KipuError
 from kipu.sync import Memory
 
 
@@ -19,4 +20,7 @@ def main(workspace: str, query: str) -> None:
 
 if len(sys.argv) != 3:
     sys.exit(__doc__)
-main(sys.argv[1], sys.argv[2])
+try:
+    main(sys.argv[1], sys.argv[2])
+except KipuError as error:
+    sys.exit(str(error))  # a sentence that says what to do

@@ -10,6 +10,7 @@ import asyncio
 import sys
 
 from kipu import Memory
+from kipu.errors import KipuError
 
 
 async def research(workspace: str, done: asyncio.Event) -> None:
@@ -39,4 +40,7 @@ async def main(workspace: str) -> None:
 
 if len(sys.argv) != 2:
     sys.exit(__doc__)
-asyncio.run(main(sys.argv[1]))
+try:
+    asyncio.run(main(sys.argv[1]))
+except KipuError as error:
+    sys.exit(str(error))  # a sentence that says what to do

@@ -77,6 +77,14 @@ class Raw:
 
 
 @dataclass(frozen=True)
+class Redirect:
+    """Send the client to another address."""
+
+    address: str
+    code: int = 307
+
+
+@dataclass(frozen=True)
 class Dropped:
     """Close the connection without an answer."""
 
@@ -106,7 +114,7 @@ TOO_MANY = Items(lambda items: [*items, items[-1] | {"index": len(items)}])
 OUT_OF_ORDER = Items(lambda items: items[::-1])
 NOT_JSON = Raw("<html>A page of a proxy</html>")
 
-Fault = Status | Slow | Trickle | Raw | Dropped | Items
+Fault = Status | Slow | Trickle | Raw | Redirect | Dropped | Items
 
 
 def vector_of(text: str, *, model: str, dimension: int) -> list[float]:
@@ -254,6 +262,8 @@ class _Handler(BaseHTTPRequestHandler):
             self._trickle()
         elif isinstance(fault, Raw):
             self._send(200, fault.text)
+        elif isinstance(fault, Redirect):
+            self._send(fault.code, "", location=fault.address)
         else:
             change = fault.change if isinstance(fault, Items) else list
             self._send(200, json.dumps(self.embeddings.answer(request, change)))
@@ -266,12 +276,14 @@ class _Handler(BaseHTTPRequestHandler):
         while self.embeddings.wait(0.1):
             self.wfile.write(b" ")
 
-    def _send(self, code: int, text: str, retry_after: str | None = None) -> None:
+    def _send(self, code: int, text: str, retry_after: str | None = None, location: str | None = None) -> None:
         self.send_response(code)
         self.send_header("Content-Type", "application/json")
         self.send_header("Content-Length", str(len(text.encode())))
         if retry_after is not None:
             self.send_header("Retry-After", retry_after)
+        if location is not None:
+            self.send_header("Location", location)
         self.end_headers()
         self.wfile.write(text.encode())
 

@@ -79,15 +79,20 @@ def test_a_program_prints_where_it_stands(with_examples: Environment, workspace:
     assert done.stdout.startswith("memory/2026-11-28.md:1-3  ")
 
 
-def run_program(program: str, *arguments: str) -> str:
-    """What a program prints, run as its first lines say."""
-    done = subprocess.run(
+def started(program: str, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """A program that was run as its first lines say."""
+    return subprocess.run(
         [sys.executable, str(EXAMPLES / program), *arguments],
         capture_output=True,
         text=True,
         encoding="utf-8",
         check=False,
     )
+
+
+def run_program(program: str, *arguments: str) -> str:
+    """What a program prints."""
+    done = started(program, *arguments)
     assert done.returncode == 0, done.stderr
     return done.stdout
 
@@ -127,12 +132,30 @@ def test_a_session_that_ends_is_flushed(tmp_path: Path) -> None:
         )
         printed = run_program("end_of_session.py", str(tmp_path), str(conversation))
         assert printed.startswith("- The team chose Valkey.\n-> memory/")
-        assert run_program("end_of_session.py", str(tmp_path), str(conversation)) == "Nothing to remember.\n"
+        assert run_program("end_of_session.py", str(tmp_path), str(conversation)) == "Nothing new to remember.\n"
 
 
 def test_a_custom_strategy_finds_what_was_written_last(workspace: Path) -> None:
     printed = run_program("custom_strategy.py", str(workspace), "anything")
     assert printed == "memory/2026-11-28.md:1-3  1.00\n"
+
+
+def test_a_session_without_a_flusher_is_told_what_to_configure(tmp_path: Path) -> None:
+    (tmp_path / "conversation.json").write_text(json.dumps([{"role": "user", "content": "We chose Valkey."}]), "utf-8")
+    done = started("end_of_session.py", str(tmp_path), str(tmp_path / "conversation.json"))
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr.startswith("Which model is to be asked? ")
+    assert done.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize("program", sorted(path.name for path in EXAMPLES.glob("*.py")))
+def test_what_kipu_raises_is_said_in_a_line(tmp_path: Path, program: str) -> None:
+    conversation = tmp_path / "conversation.json"
+    conversation.write_text("[]", "utf-8")
+    missing = tmp_path / "missing"
+    done = started(program, str(missing), *([] if program == "two_agents.py" else [str(conversation)]))
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr == f"The workspace {missing} does not exist.\n"
 
 
 def test_every_example_is_run_and_listed() -> None:

@@ -27,12 +27,12 @@ ORDER = [
     ["conversations"],
     ["searchable"],
     ["keeping", "reading", "recalling"],
-    ["syncing"],
+    ["syncing", "superseding"],
     ["embedding", "explaining", "locating", "watching"],
     ["searching", "indexing", "runs"],
     ["components", "changes", "chunking", "validity", "writing"],
     ["tables"],
-    ["index", "scoping"],
+    ["index", "mending", "scoping"],
     ["vectors"],
     ["database", "files", "config"],
     ["building"],
@@ -44,7 +44,7 @@ ORDER = [
     ["entries"],
     ["decoding", "errors"],
     # Leaves: they import nothing of ours.
-    ["demo", "driver", "entrypoints", "schema", "snippets", "turns"],
+    ["demo", "driver", "entrypoints", "exchanging", "schema", "snippets", "turns"],
 ]
 RANKS = {name: rank for rank, names in enumerate(ORDER) for name in names}
 

@@ -216,7 +216,7 @@ async def test_of_two_successors_with_one_id_that_of_the_same_source_counts(kept
     ],
 )
 async def test_a_budget_cannot_be_switched_off(workspace, usage):
-    config = configured(workspace, Answers(tokens=-(10**9)), calls_per_day=1)
+    config = configured(workspace, calls_per_day=1)
     (workspace / ".kipu").mkdir()
     said = json.dumps(usage).replace("TODAY", config.today().isoformat())
     (workspace / ".kipu/usage.json").write_text(said, "utf-8")
@@ -282,7 +282,7 @@ async def test_a_table_or_code_is_not_said_to_be_superseded(kept, workspace):
     text = "# Run\n\n```sh\nkubectl apply\n```\n\n| a | b |\n|---|---|\n| 1 | 2 |\n"
     (workspace / "memory/a.md").write_text(text, "utf-8")
     for line in (4, 9):
-        with pytest.raises(QueryError, match="there is a table or a block of code"):
+        with pytest.raises(QueryError, match="is a table or a block of code"):
             await kept.remember("new", supersedes=f"memory/a.md:{line}")
     assert (workspace / "memory/a.md").read_text("utf-8") == text
 

@@ -141,12 +141,13 @@ class Compacting:
             changes = []
             missing = []
             for kept, original in list(archived.items()):
-                kept_real = self._workspace.locate(kept)
                 self._where.scope.check(kept)
+                kept_real = self._workspace.locate(kept)
                 text, _ = await asyncio.to_thread(read_file, kept_real, kept)
-                if text is None:
+                if text is None or self._where.is_link(kept):  # a link leads to what is somebody else's
                     missing.append(archived.pop(kept))
                     continue
+                self._where.scope.check(self._workspace.name_of(back[original]), original)
                 if await asyncio.to_thread(os.path.lexists, back[original]):
                     raise MemoryFileError(f"{original} is there again, and nothing was changed. Move it away first.")
                 changes.append(FileChange(back[original], None, text, like=kept_real))

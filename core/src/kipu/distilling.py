@@ -45,6 +45,8 @@ _TRIES = 3
 BACKOFF_SECONDS = (1.0, 4.0)
 _LONGEST_WAIT_SECONDS = 30.0
 _DAYS_KEPT = 31
+# More than any model takes or any day may cost; a number of thousands of digits could not be read again.
+_MOST_TOKENS = 10**12
 
 
 class Budget:
@@ -149,13 +151,31 @@ class Distilling:
 
         :raises BudgetExceededError: to ask about all of them would be more than is left of this day.
         """
-        # Off the event loop: to know its window, a flusher may load what it asks its model with.
-        window = await asyncio.to_thread(getattr, self.flusher, "window", None) or _DEFAULT_WINDOW
+        # Before the window is asked for: to know it, a flusher may take seconds to load what it asks its model with.
+        await asyncio.to_thread(self.budget.check, 1)
+        window = await self._window()
         # Tokens are estimated, and a flusher labels each message: a tenth is left for that.
         room = max(_SMALLEST_PART, int(window * 0.9) - estimate_tokens(instructions) - _ANSWER_TOKENS)
         parts = in_parts(messages, room)
         await asyncio.to_thread(self.budget.check, len(parts))
         return parts
+
+    async def _window(self) -> int:
+        """How many tokens the model takes."""
+        try:
+            window = await asyncio.to_thread(getattr, self.flusher, "window", None)
+        except KipuError:
+            raise
+        except (Exception, SystemExit) as error:
+            raise self._failed(error) from error
+        if window is None:
+            return _DEFAULT_WINDOW
+        if type(window) is not int or window < 1:
+            raise PluginFailedError(
+                f"{self._name} has {window!r} for its window, which must be a whole number of at least 1, or None. "
+                "Nothing was sent."
+            )
+        return window
 
     async def about(self, messages: Sequence[Message], instructions: str, depth: int = 0) -> str:
         """What a model answers about messages, asked in halves where they or the answer are too long."""
@@ -176,8 +196,9 @@ class Distilling:
             answer, problem = None, str(error)
         halves = _halves(messages) if depth <= 5 else []
         if halves:
-            said = [await self.about(half, instructions, depth + 1) for half in halves]
-            return "\n".join(part for part in said if part.strip() != NOTHING) or NOTHING
+            # Each has its own introduction, so that each is read by itself.
+            said = [fact for half in halves for fact in facts_of(await self.about(half, instructions, depth + 1))]
+            return "\n".join(f"- {fact}".replace("\n", "\n  ") for fact in said) or NOTHING
         if answer is None:
             raise ConversationTooLongError(problem)
         whole = answer.text.rpartition("\n")[0]
@@ -192,27 +213,47 @@ class Distilling:
         for attempt in range(_TRIES):
             await asyncio.to_thread(self.budget.spend, 1, expected)
             try:
-                answer = await flusher.distill(messages, instructions=instructions, model=self.model)
+                answer = self._checked(await flusher.distill(messages, instructions=instructions, model=self.model))
             except FlusherBusyError as error:
                 wait = error.retry_after if error.retry_after is not None else BACKOFF_SECONDS[min(attempt, 1)]
-                if attempt == _TRIES - 1 or wait > _LONGEST_WAIT_SECONDS:
+                if attempt == _TRIES - 1 or not wait <= _LONGEST_WAIT_SECONDS:  # which no number at all is either
                     raise
                 await asyncio.sleep(wait)
                 continue
             except KipuError:
                 raise
             except (Exception, SystemExit) as error:
-                kind = type(self.flusher)
-                raise PluginFailedError(
-                    f"The flusher {kind.__name__} ({kind.__module__}) failed: {type(error).__name__}: {error}. "
-                    "Nothing was written."
-                ) from error
-            if not isinstance(answer, Distillation):
-                raise PluginFailedError(f"The flusher returned {answer!r}, and must return a Distillation.")
+                raise self._failed(error) from error
             if answer.tokens > 0:
                 await asyncio.to_thread(self.budget.spend, 0, answer.tokens - expected, check=False)
             return answer
         raise FlusherError("The model was busy.")  # not reached: the last attempt raises
+
+    def _checked(self, answer: Any) -> Distillation:
+        """What a flusher returned, without what the model thought before it answered.
+
+        :raises PluginFailedError: it is none of what a flusher may return.
+        """
+        if not isinstance(answer, Distillation):
+            raise PluginFailedError(f"{self._name} returned {type(answer).__name__}, and must return a Distillation.")
+        rules = {
+            "text must be a text": isinstance(answer.text, str),
+            "complete must be True or False": isinstance(answer.complete, bool),
+            "tokens must be a whole number of at least 0": type(answer.tokens) is int
+            and 0 <= answer.tokens <= _MOST_TOKENS,
+        }
+        for rule, is_kept in rules.items():
+            if not is_kept:
+                raise PluginFailedError(f"{self._name} returned a Distillation, and its {rule}. Nothing was written.")
+        return attrs.evolve(answer, text=_without_thoughts(answer))
+
+    @property
+    def _name(self) -> str:
+        kind = type(self.flusher)
+        return f"The flusher {kind.__name__} ({kind.__module__})"
+
+    def _failed(self, error: BaseException) -> PluginFailedError:
+        return PluginFailedError(f"{self._name} failed: {type(error).__name__}: {error}. Nothing was written.")
 
 
 def _halves(messages: Sequence[Message]) -> list[list[Message]]:
@@ -224,16 +265,45 @@ def _halves(messages: Sequence[Message]) -> list[list[Message]]:
     return [parts[0], [message for part in parts[1:] for message in part]] if len(parts) > 1 else []
 
 
+_THOUGHTS = re.compile(r"\s*+<(?P<mark>think|thinking)>.*?(?P<end></(?P=mark)>|\Z)", re.DOTALL | re.IGNORECASE)
+
+
+def _without_thoughts(answer: Distillation) -> str:
+    """What a model answered after it had thought; where it was cut off while it thought, it answered nothing."""
+    found = _THOUGHTS.match(answer.text)
+    return answer.text[found.end() :] if found and (found["end"] or not answer.complete) else answer.text
+
+
 _ITEM = re.compile(r"(?:[-*+\u2022]|[0-9]{1,3}[.)])[ \t]+(?P<text>.*)")
 _NO_FACT = re.compile(r"#{1,6}[ \t]|[`~]{3,}|---+$|\*\*\*+$")
+# Without the end of a sentence: that would be a fact in bold letters.
+_BOLD = re.compile(r"(?:\*\*[^*]*[^*.!?。]\*\*|__[^_]*[^_.!?。]__)[:：]?$")
 
 
 def facts_of(answer: str) -> list[str]:
     """The facts in a model's answer: items of a list, or paragraphs; nothing where it found nothing.
 
-    Headings, fences and rules, which models like to put around a list, are no facts.
+    What models like to put around a list is no fact: headings, fences, rules, and above its items a line in bold
+    letters, or above all of them one that ends with a colon. In doubt it is a fact.
     """
+    parts = _parts_of(answer)
     facts: list[str] = []
+    in_list = False
+    for (is_item, lines), (leads_to_item, _) in zip(parts, [*parts[1:], (False, [])], strict=False):
+        *above, last = lines
+        is_heading = not is_item and _BOLD.match(last) is not None
+        introduces = not in_list and last.rstrip("*_ ").endswith((":", "：")) and not (is_item and above)
+        if not (leads_to_item and (is_heading or introduces)):
+            facts.append("\n".join(lines))
+        elif above:
+            facts.append("\n".join(above))
+        in_list = in_list or is_item
+    return facts
+
+
+def _parts_of(answer: str) -> list[tuple[bool, list[str]]]:
+    """The items and the paragraphs of an answer: whether each is an item, and its lines."""
+    parts: list[tuple[bool, list[str]]] = []
     new = True
     for line in answer.replace("\r\n", "\n").split("\n"):
         bare = line.strip()
@@ -241,13 +311,13 @@ def facts_of(answer: str) -> list[str]:
         text = item["text"].strip() if item else bare
         if not text.strip("-`*. ") or text.strip("`*_.!\"' ") == NOTHING or _NO_FACT.match(bare):
             new = True
-        elif item or (new and not line[0].isspace()) or not facts:
-            facts.append(text)
-            new = False
+            continue
+        if item or (new and not line[0].isspace()) or _BOLD.match(line) or not parts:
+            parts.append((item is not None, [text]))
         else:
-            facts[-1] += f"\n{bare}"
-            new = False
-    return facts
+            parts[-1][1].append(bare)
+        new = False
+    return parts
 
 
 def instructions_for(task: str, today: date, more: str | None) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import textwrap
 from typing import TYPE_CHECKING, Any
 
 from .entries import fenced
@@ -13,10 +14,10 @@ if TYPE_CHECKING:
 
     from .decoding import TextFile
 
-__all__ = ["append", "below_headings", "check_heading", "remove", "replace", "without_text"]
+__all__ = ["append", "below_headings", "check_heading", "from_the_margin", "remove", "replace", "without_text"]
 
 _ITEM = re.compile(r"(?:[-*+]|[0-9]{1,9}[.)])[ \t]")
-_HEADING = re.compile(r"(#{1,6})(?:[ \t]+(?P<title>.*?))?(?:[ \t]+#+)?[ \t]*$")
+_HEADING = re.compile(r"(?P<marks>#{1,6})(?:[ \t](?P<title>.*))?$")
 
 
 def check_heading(heading: Any) -> str:
@@ -25,8 +26,7 @@ def check_heading(heading: Any) -> str:
     :raises QueryError: it is no text of one line.
     """
     title = heading.strip() if isinstance(heading, str) else ""
-    found = _HEADING.match(title) or _HEADING.match(f"# {title}")
-    title = (found["title"] or "").strip() if found else title
+    _, title = _heading(title) or _heading(f"# {title}") or (0, title)
     if not title or len(title.splitlines()) > 1 or "\0" in title:
         raise QueryError(f"A heading is a text of one line, not {heading!r}.")
     return title.encode("utf-8", "replace").decode("utf-8")
@@ -34,6 +34,8 @@ def check_heading(heading: Any) -> str:
 
 def append(file: TextFile, entry: Sequence[str], heading: str | None = None) -> tuple[TextFile, int]:
     """Put the lines of an entry at the end of a file, or of the section below a heading, which is made if need be.
+
+    Without a heading it goes above the sections of the file: at its end it would belong to the last of them.
 
     :return: the file, and the number of the entry's first line, from 1.
     """
@@ -47,6 +49,8 @@ def append(file: TextFile, entry: Sequence[str], heading: str | None = None) -> 
             at = following[0][0] if following else len(plain)
         else:
             title = [f"## {heading}", ""]
+    else:
+        at = _above_sections(plain, [index for index, _ in headings])
     while at > 0 and not plain[at - 1].strip():
         at -= 1
     before = plain[at - 1] if at else ""
@@ -64,14 +68,39 @@ def append(file: TextFile, entry: Sequence[str], heading: str | None = None) -> 
     return changed, at + len(above) + 1
 
 
+def _above_sections(lines: Sequence[str], headings: Sequence[int]) -> int:
+    """Where what stands below the last title of a file ends and its first section begins; a title is of level 1."""
+    titles = [index for index in headings if _level(lines[index]) == 1]
+    return next((index for index in headings if not titles or index > titles[-1]), len(lines))
+
+
+def from_the_margin(lines: Sequence[str]) -> Sequence[str]:
+    """Lines that were a part of something, such as an inner item of a list, as something of their own.
+
+    Indented, they would become a part of the item of a list that they are put below.
+    """
+    return textwrap.dedent("\n".join(lines)).split("\n") if lines[0][:1] in (" ", "\t") else lines
+
+
 def _headings(lines: Sequence[str]) -> list[tuple[int, str]]:
     """The headings of a file: the index of each, and its title. What stands in a fence or in an item is none."""
     inside = fenced(lines)
     return [
-        (index, (heading["title"] or "").strip())
+        (index, heading[1])
         for index, line in enumerate(lines)
-        if not inside[index] and (heading := _HEADING.match(line))
+        if not inside[index] and (heading := _heading(line)) is not None
     ]
+
+
+def _heading(line: str) -> tuple[int, str] | None:
+    """The level of a heading and its title, without the marks before and after it; None for any other line."""
+    found = _HEADING.match(line)
+    if found is None:
+        return None
+    title = (found["title"] or "").strip(" \t")
+    unmarked = title.rstrip("#")
+    is_closed = not unmarked or unmarked[-1] in " \t"
+    return len(found["marks"]), (unmarked if is_closed else title).strip()
 
 
 def _is_in_list(lines: Sequence[str], end: int) -> bool:
@@ -99,7 +128,7 @@ def below_headings(text: str) -> int:
     """How many lines of a text are headings, and blank lines, that stand above all else that it says."""
     count = 0
     for line in (lines := text.split("\n")):
-        if line.strip() and not _HEADING.match(line):
+        if line.strip() and _heading(line) is None:
             return count
         count += 1
     return 0 if count == len(lines) else count
@@ -134,8 +163,8 @@ def remove(file: TextFile, start: int, end: int) -> TextFile | None:
 
 
 def _level(line: str) -> int:
-    found = _HEADING.match(line)
-    return len(found[1]) if found else 7
+    heading = _heading(line)
+    return heading[0] if heading else 7
 
 
 def without_text(file: TextFile, start: int, end: int, text: str) -> TextFile | None:

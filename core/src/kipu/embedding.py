@@ -54,6 +54,7 @@ class Embeddings:
     """The vectors of one memory.
 
     :param strategies: what keeps tables of vectors, by the name of its class.
+    :param sees: whether whoever uses this memory may be told of a file.
     """
 
     def __init__(
@@ -62,7 +63,9 @@ class Embeddings:
         components: Components,
         strategies: Callable[[], Mapping[str, Any]],
         cache_bytes: int,
+        sees: Callable[[str], bool],
     ) -> None:
+        self._sees = sees
         self._database = database
         self._components = components
         self._strategies = strategies
@@ -72,13 +75,32 @@ class Embeddings:
         self._pauses: dict[str, tuple[float, str]] = {}  # by identity: until when, and why
         self._answered: dict[str, float] = {}  # by identity: when it did last
         self._background: asyncio.Task[None] | None = None
+        self._runs: set[asyncio.Task[EmbeddingReport]] = set()
         self.times_closed = 0
 
     async def close(self) -> None:
-        """End what runs in the background, and let go of the embedder."""
+        """End what is being embedded, in the background or not, and let go of the embedder."""
         self.times_closed += 1
         await self.stop()
+        loop = asyncio.get_running_loop()
+        runs = [run for run in self._runs if run.get_loop() is loop]
+        for run in runs:
+            run.cancel()
+        if runs:
+            await asyncio.wait(runs)
         await self._components.close_embedders()
+
+    def go_on_unless_closed(self, times_closed: int) -> None:
+        """Raise if the memory was closed since: then nothing more is asked for.
+
+        :param times_closed: how often it had been closed before.
+        :raises IndexUnavailableError: it was.
+        """
+        if self.times_closed != times_closed:
+            raise IndexUnavailableError(
+                "The memory was closed while it was indexing. What was indexed and embedded so far is kept; the next "
+                "indexing goes on from there."
+            )
 
     async def stop(self) -> None:
         """End what runs in the background. What it has stored so far is kept."""
@@ -129,15 +151,38 @@ class Embeddings:
         :param limit: how many texts at most.
         :param again: whether to try again the texts that were refused, and an embedder that failed just now.
         :param backoff: how long to wait before each further attempt, in seconds.
+        :raises IndexUnavailableError: the index cannot be written, or the memory was closed meanwhile.
         """
-        report = EmbeddingReport()
         if chosen is None:
-            return report
+            return EmbeddingReport()
+        times_closed = self.times_closed
+        backoff = BACKOFF_SECONDS if backoff is None else backoff
+        run = asyncio.create_task(self._run(chosen, limit, again, backoff, wait, on_progress))
+        self._runs.add(run)
+        try:
+            return await run
+        except asyncio.CancelledError:
+            task = asyncio.current_task()
+            if task is None or not task.cancelling():
+                self.go_on_unless_closed(times_closed)  # it was `close` that ended it, and nobody ended the caller
+            raise
+        finally:
+            self._runs.discard(run)
+
+    async def _run(
+        self,
+        chosen: ChosenEmbedder,
+        limit: int | None,
+        again: bool,
+        backoff: Sequence[float],
+        wait: float,
+        on_progress: Callable[[int, int], None],
+    ) -> EmbeddingReport:
+        report = EmbeddingReport()
         if not again and (reason := self.paused(chosen)):
             report.failed = True
             report.notes.append(f"{reason} {_NEXT_TIME}")
         else:
-            backoff = BACKOFF_SECONDS if backoff is None else backoff
             async with self._lock:
                 works = self._answered_lately(chosen)
                 run = Run(
@@ -151,6 +196,7 @@ class Embeddings:
                     wait,
                     works,
                     on_progress,
+                    self._sees,
                 )
                 try:
                     await run.go(limit)
@@ -265,7 +311,11 @@ class Embeddings:
         ready = (
             {each.space for each in tables} if any(map(needs_vectors, self._strategies().values())) else set(lacking)
         )
-        candidates = {id: each for id, each in known.items() if id == chosen.identity or each.space in ready}
+        candidates = {
+            id: each
+            for id, each in known.items()
+            if each.space.dimension > 0 and (id == chosen.identity or each.space in ready)
+        }
         asked = await self._best(chosen, candidates, lacking, awaited, chunks, notes)
         if asked is None:
             notes.append(f"{_BY_WORDS} {self.paused(chosen) or 'Nothing is embedded yet: kipu index'}")

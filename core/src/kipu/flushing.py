@@ -81,6 +81,7 @@ class Flushing:
                 f"{path} is an evergreen file, which people look after. What is flushed goes to dated files, such as "
                 f"memory/{self._config.today().isoformat()}.md."
             )
+        await self._keeping.refuse_secret_names(path)
         if not messages:
             return None
         distilling = Distilling(self._components.flusher(model), model, self._budget)

@@ -5,13 +5,14 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import os
+from bisect import bisect_left, bisect_right
 from typing import TYPE_CHECKING, NamedTuple
 
 import attrs
 
 from . import editing
 from .entries import entries_of, normalized
-from .errors import KipuError
+from .errors import IndexUnavailableError, KipuError
 from .files import HIDDEN_FOLDER
 from .index import CHUNKS_AND_FILES
 from .types import Place, Receipt, Trace
@@ -55,12 +56,18 @@ class Forgetting:
         self._keeping = keeping
 
     async def forget(
-        self, *, chunk: str | None, path: str | os.PathLike[str] | None, start: int | None, end: int | None
+        self,
+        *,
+        chunk: str | None,
+        path: str | os.PathLike[str] | None,
+        start: int | None,
+        end: int | None,
+        expected: str | None,
     ) -> Receipt:
         """Take a text out of its file, of the index and of the cache. See `kipu.Memory.forget`."""
         async with self._keeping.writer.locked():
             await self._syncing.take_in()
-            target = await self._where.target(chunk, path, start, end)
+            target = await self._where.target(chunk, path, start, end, expected)
             if chunk is not None and (above := editing.below_headings(target.text)):
                 # Other chunks may stand below the same headings; those that nothing is left below go by themselves.
                 text = "\n".join(target.text.split("\n")[above:])
@@ -73,8 +80,14 @@ class Forgetting:
             said_before = (await asyncio.to_thread(_text_of, target.real)).count(target.text)
             before = await self._found(target)
             await self._keeping.take_out(target)
-            await self._syncing.take_in()  # everything: another hard link to the file has its text still
-            await self._syncing.scrub(before.hashes)
+            try:
+                await self._syncing.take_in()  # everything: another hard link to the file has its text still
+                await self._syncing.scrub(before.hashes)
+            except IndexUnavailableError as error:
+                raise type(error)(
+                    f"The text was taken out of {target.path}, but not out of the index yet: that is done by who opens "
+                    f"the memory next and can write it. {error}"
+                ) from error
             receipt = await self._receipt(target, before, said_before)
             if any(trace.after for trace in receipt.traces):
                 # The tables of a strategy that is not used here, perhaps: they are made anew when they are used.
@@ -175,19 +188,26 @@ class Forgetting:
         return Receipt(target.path, target.start_line, target.end_line, digest, traces, elsewhere, notes)
 
     async def _elsewhere(self, wanted: str) -> list[Place]:
-        """Other lines of the memory that say the same."""
+        """Other lines of the memory that say the same, in however many chunks."""
         longest = max((word for word in wanted.split() if word.isascii()), key=len, default="")
         async with self._database.reader() as connection:
             rows = await connection.execute_fetchall(
-                f"SELECT files.path, start_line, end_line, text FROM {CHUNKS_AND_FILES} WHERE instr(text, ?) "
-                "ORDER BY files.path, start_line",
+                f"SELECT DISTINCT files.path FROM {CHUNKS_AND_FILES} WHERE instr(text, ?) ORDER BY files.path",
                 (longest,),
             )
         return [
-            Place(row[0], row[1], row[2])
-            for row in rows
-            if wanted in normalized(row[3]) and self._where.scope.sees(row[0])
+            Place(path, *lines)
+            for (path,) in rows
+            if self._where.scope.sees(path)
+            for lines in _lines_that_say(wanted, await asyncio.to_thread(self._text_in, path))
         ]
+
+    def _text_in(self, path: str) -> str:
+        """The text of a file, by the path that Kipu names it by; nothing where it cannot be read."""
+        try:
+            return _text_of(self._where.existing(path)[1])
+        except KipuError:
+            return ""
 
     async def _telling_words(self, text: str) -> list[bytes]:
         """The words of a text that no chunk has any more: where one of them is found, something of it was left."""
@@ -217,6 +237,23 @@ def _said_in(text: str) -> str:
     """What lines say, to be compared: without the mark of an item and its metadata, where they are one entry."""
     entries = entries_of(text.split("\n"))
     return normalized(entries[0].text if len(entries) == 1 else text)
+
+
+def _lines_that_say(wanted: str, text: str) -> list[tuple[int, int]]:
+    """The first and last lines, from 1, of each place in a text that says the same, apart from white space."""
+    ends: list[int] = []  # where each line ends in the text as it is compared
+    said = ""
+    for line in text.split("\n"):
+        words = normalized(line)
+        said += f" {words}" if said and words else words
+        ends.append(len(said))
+    found = []
+    start = said.find(wanted)
+    while start >= 0:
+        end = start + len(wanted)
+        found.append((bisect_right(ends, start) + 1, bisect_left(ends, end) + 1))
+        start = said.find(wanted, end)
+    return found
 
 
 def _holds(path: Path, words: Sequence[bytes]) -> int:

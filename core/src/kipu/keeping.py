@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from . import editing
 from .decoding import NotTextError, TextFile
-from .entries import check_metadata, entries_of, format_entry, metadata_line, normalized, said_in
+from .entries import check_metadata, entries_of, format_entry, normalized, said_in
 from .errors import FileChangedError, KipuError, MemoryFileError, PluginFailedError, QueryError
 from .locating import checked_lines, inside_of, read_file
+from .superseding import entry_at, noted, superseded
 from .types import Note, Place, Prepared
 from .writing import FileChange
 
@@ -25,7 +26,6 @@ if TYPE_CHECKING:
 
     from .components import Components
     from .config import MemoryConfig
-    from .entries import Entry
     from .locating import Locating, Target
     from .syncing import Syncing
     from .types import Preparer
@@ -80,11 +80,14 @@ class Keeping:
             if title is not None:
                 title, more = await self.prepared(title, path)
                 notes += more
-            await self._refuse_secret_names(path)
+            await self.refuse_secret_names(path)
             if "id" in known:
                 await self._where.check_id(known["id"])
             old = await self._where.named(supersedes) if supersedes is not None else None
-            if place := await self._where.same(said, path, known):
+            place = await self._where.same(said, path, known)
+            if old is not None:
+                await self._check_not_superseded(old, await self._where.id_at(place) if place else known.get("id"))
+            if place:
                 if old is not None:
                     notes += await self._taken_by(place, old)
                 if known:
@@ -98,6 +101,8 @@ class Keeping:
                 was = old.text.strip().split("\n")[0][:_TOLD_CHARACTERS]
                 notes.append(f"It takes the place of {Place(old.path, old.start_line, old.end_line)}: {was}")
             notes += await self._indexed([path, *([old.path] if old else [])])
+            if old is not None:
+                notes += await self._seen_as_superseded(old, known["id"])
         end = start[0] + length[0] - 1
         chunk = await self._where.chunk_at(Place(path, start[0], end))
         return Note(path, start[0], end, said, chunk, None, similar, known.get("id"), notes)
@@ -141,11 +146,11 @@ class Keeping:
             data, document = await asyncio.to_thread(read_file, real, path)
             file = document if data is not None else self._new_file(path)
             if old is not None and old.real == real:
-                file = self._superseded(file, old, id or "")
+                file = superseded(file, old, id or "", self._config.today())
             elif old is not None:
                 old_data, old_file = await asyncio.to_thread(read_file, old.real, old.path)
-                after = self._superseded(old_file, old, id or "").data()
-                changes.append(FileChange(old.real, old_data, after))
+                after = superseded(old_file, old, id or "", self._config.today())
+                changes.append(FileChange(old.real, old_data, self._encoded(after, old.path)))
             starts = []
             for lines in formatted:
                 file, start = editing.append(file, lines, title)
@@ -173,16 +178,15 @@ class Keeping:
             id = new.metadata.get("id") or secrets.token_hex(4)
             # From the bottom up, so that the lines above are still where they were.
             if old.real == real and old.start_line > new.start_line:
-                file = _noted(self._superseded(file, old, id), new, {"id": id})
+                file = noted(superseded(file, old, id, self._config.today()), new, {"id": id})
             else:
-                file = _noted(file, new, {"id": id})
-                file = self._superseded(file, old, id) if old.real == real else file
+                file = noted(file, new, {"id": id})
+                file = superseded(file, old, id, self._config.today()) if old.real == real else file
             changes = [FileChange(real, data, self._encoded(file, place.path))]
             if old.real != real:
                 old_data, old_file = await asyncio.to_thread(read_file, old.real, old.path)
-                changes.append(
-                    FileChange(old.real, old_data, self._encoded(self._superseded(old_file, old, id), old.path))
-                )
+                after = superseded(old_file, old, id, self._config.today())
+                changes.append(FileChange(old.real, old_data, self._encoded(after, old.path)))
             await self.writer.apply(changes)
 
         if old.real == real and place.start_line <= old.start_line <= place.end_line:
@@ -190,11 +194,21 @@ class Keeping:
         await _again(attempt)
         return await self._indexed([place.path, old.path])
 
-    def _superseded(self, file: TextFile, old: Target, id: str) -> TextFile:
-        """A file in which an entry says what took its place, and until when it was believed."""
-        entry, today = _entry_at(file, old), self._config.today().isoformat()
-        until = min(today, entry.metadata.get("valid_until", today))  # it may not have been believed any more anyway
-        return _noted(file, entry, {"superseded_by": id, "valid_until": until})
+    async def _check_not_superseded(self, old: Target, id: str | None) -> None:
+        """Raise QueryError where something else took the place of an entry before: that would not be named any more."""
+        _, file = await asyncio.to_thread(read_file, old.real, old.path)
+        before = entry_at(file, old).metadata.get("superseded_by")
+        if before is not None and before != id and (place := await self._where.entry_with(before)):
+            raise QueryError(
+                f"{Place(old.path, old.start_line, old.end_line)} was superseded before, by {place}. Name that instead."
+            )
+
+    async def _seen_as_superseded(self, old: Target, id: str) -> list[str]:
+        """A sentence where searches do not see that an entry was superseded."""
+        if await self._where.is_superseded_by(old.path, id):
+            return []
+        place = Place(old.path, old.start_line, old.end_line)
+        return [f"Searches do not see that it takes the place of {place}: that stands in a comment or in front matter."]
 
     # --- reading, changing, moving -----------------------------------------------------------------------------------
 
@@ -214,8 +228,11 @@ class Keeping:
         path: str | os.PathLike[str] | None,
         start: int | None,
         end: int | None,
+        expected: str | None,
     ) -> Note:
         """Put a text in the place of another one. See `kipu.Memory.edit`."""
+        if isinstance(text, str) and not text.strip():
+            raise QueryError("There is nothing to put there: the text is empty. To take lines out, forget them.")
         said_in(text)  # what cannot be written is not looked for
         if chunk is None and start is None:
             raise QueryError("Name the lines that the text takes the place of, or a chunk: not a whole file.")
@@ -223,7 +240,7 @@ class Keeping:
         lines = text.replace("\r\n", "\n").replace("\r", "\n").strip("\n").split("\n")
         async with self.writer.locked():
             await self._syncing.take_in()
-            target = await self._where.target(chunk, path, start, end)
+            target = await self._where.target(chunk, path, start, end, expected)
             said, notes = await self.prepared("\n".join(lines), target.path)
 
             async def attempt() -> None:
@@ -248,13 +265,15 @@ class Keeping:
         path: str | os.PathLike[str] | None,
         start: int | None,
         end: int | None,
+        expected: str | None,
     ) -> Note:
         """Move a file, or lines of one to the end of another. See `kipu.Memory.move`."""
         name, real = self._where.place(None, to)
+        await self.refuse_secret_names(name)
         whole = chunk is None and path is not None and start is None and end is None
         async with self.writer.locked():
             await self._syncing.take_in()
-            target = await self._where.target(chunk, path, start, end)
+            target = await self._where.target(chunk, path, start, end, expected)
             if target.real == real:
                 raise QueryError(f"{target.path} is where it is to be moved to.")
             if whole and self._where.is_link(target.path):
@@ -272,7 +291,7 @@ class Keeping:
                     await self.writer.apply([moved, FileChange(target.real, data, None)])
                     return 1
                 inside_of(file, target)
-                changed, first = editing.append(other, target.text.split("\n"))
+                changed, first = editing.append(other, editing.from_the_margin(target.text.split("\n")))
                 left = self._without(file, target)
                 await self.writer.apply(
                     [
@@ -284,7 +303,7 @@ class Keeping:
 
             first = await _again(attempt)
             notes = await self._indexed([target.path, name], everything=whole)
-        last = first + (0 if whole else target.text.count("\n"))
+        last = first + target.text.count("\n")
         return Note(name, first, last, target.text, await self._where.chunk_at(Place(name, first, last)), notes=notes)
 
     async def take_out(self, target: Target) -> None:
@@ -310,6 +329,7 @@ class Keeping:
         """Prepare metadata, each value together with its key: a password is known by that. Returns notes."""
         notes: list[str] = []
         for key, value in known.items():
+            await self._refuse_secret("A key of metadata", [key], path)
             said, more = await self.prepared(f"{key}: {value}", path)
             if not said.startswith(f"{key}: "):
                 said = f"{key}: {(await self.prepared(value, path))[0]}"
@@ -317,16 +337,21 @@ class Keeping:
             notes += more
         return notes
 
-    async def _refuse_secret_names(self, path: str) -> None:
-        """Raise QueryError where the name of a file or a folder is what a preparer would take out."""
+    async def refuse_secret_names(self, path: str) -> None:
+        """Raise QueryError where the name of a file or a folder is what a preparer would take out.
+
+        A folder may have an id for its name, of which something is left in it: that is looked at as it was given.
+        """
+        parts = [*path.removesuffix(".md").split("/"), self._where.scope.id]
+        await self._refuse_secret("The name of the file or of its folder", parts, path)
+
+    async def _refuse_secret(self, what: str, parts: Sequence[str], path: str) -> None:
         for name, preparer in self._components.preparers():
-            for part in path.removesuffix(".md").split("/"):
+            for part in filter(None, parts):
                 prepared = await self._asked(name, preparer, part, path)
                 if prepared.secret:
-                    raise QueryError(
-                        "The name of the file or of its folder has something in it that is not to be written. "
-                        + " ".join(prepared.notes)
-                    )
+                    notes = " ".join(prepared.notes)
+                    raise QueryError(f"{what} has something in it that is not to be written. {notes}")
 
     # --- within ----------------------------------------------------------------------------------------------------
 
@@ -393,36 +418,3 @@ async def _again(attempt: Callable[[], Awaitable[Answer]]) -> Answer:
         with contextlib.suppress(FileChangedError):
             return await attempt()
     return await attempt()
-
-
-def _noted(file: TextFile, entry: Entry, more: Mapping[str, str]) -> TextFile:
-    """A file in which more is known of an entry."""
-    first = file.plain_lines[entry.start_line - 1]
-    indent = "  " if first.startswith(("- ", "* ", "+ ")) or first[:1].isdigit() else ""
-    last = entry.end_line - 1 if entry.metadata else entry.end_line
-    kept = file.plain_lines[entry.start_line - 1 : last]
-    line = indent + metadata_line(dict(entry.metadata) | dict(more))
-    return editing.replace(file, entry.start_line, entry.end_line, [*kept, line])
-
-
-def _entry_at(file: TextFile, target: Target) -> Entry:
-    """The one entry that has something in the lines of a target."""
-    inside_of(file, target)
-    found = [
-        entry
-        for entry in entries_of(file.plain_lines)
-        if entry.end_line >= target.start_line and entry.start_line <= target.end_line
-    ]
-    if len(found) == 1:
-        last = file.plain_lines[found[0].end_line - 1].strip()
-        if last.startswith(("|", "```", "~~~")) and not found[0].is_item:
-            raise QueryError(
-                f"In {target.path}, line {found[0].start_line}, there is a table or a block of code, which has no room "
-                "for a line that says what took its place. Write that above it, or make it an item of a list."
-            )
-        return found[0]
-    lines = f"{target.path}, lines {target.start_line} to {target.end_line}"
-    if not found:
-        raise QueryError(f"In {lines}, there is no entry that could be superseded.")
-    ranges = ", ".join(f"{target.path}:{entry.start_line}-{entry.end_line}" for entry in found[:5])
-    raise QueryError(f"In {lines}, there are {len(found)} entries. Name the one that is superseded: {ranges}.")

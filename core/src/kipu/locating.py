@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import json
 import os
 import re
 from datetime import date
@@ -96,8 +97,8 @@ class Locating:
                 name = f"{folder}/{name}"
         real = self._workspace.locate(name)
         path = self._workspace.name_of(real)
-        if not self._workspace.covers(real):  # a symbolic link leads there, by whose name the index knows it
-            path = self._workspace.plain_name_of(name)
+        if not self._workspace.covers(real) and self.scope.label is None:
+            path = self._workspace.plain_name_of(name)  # a symbolic link leads there, by whose name the index knows it
         self.scope.check(path, name)
         if not is_memory_file_name(path.rpartition("/")[2]):
             raise MemoryFileError(f"{path} is not a Markdown file: its name must end in .md or .markdown.")
@@ -132,9 +133,28 @@ class Locating:
         return name, real
 
     async def target(
+        self,
+        chunk: str | None,
+        path: str | os.PathLike[str] | None,
+        start: int | None,
+        end: int | None,
+        expected: str | None = None,
+    ) -> Target:
+        """The lines that somebody named by a chunk, or by a path and lines.
+
+        :raises FileChangedError: they do not say what was ``expected``.
+        """
+        target = await self._target(chunk, path, start, end)
+        if expected is not None and _plain(target.text) != _plain(expected):
+            raise FileChangedError(
+                f"{target.path} does not say in lines {target.start_line} to {target.end_line} what was expected. "
+                "Nothing was changed; read it again."
+            )
+        return target
+
+    async def _target(
         self, chunk: str | None, path: str | os.PathLike[str] | None, start: int | None, end: int | None
     ) -> Target:
-        """The lines that somebody named by a chunk, or by a path and lines."""
         if (chunk is None) == (path is None):
             raise QueryError("Name either a chunk, or a path with lines.")
         if chunk is not None:
@@ -159,13 +179,31 @@ class Locating:
 
     async def check_id(self, id: str) -> None:
         """Raise QueryError where an entry that this memory sees has that id already."""
+        if place := await self.entry_with(id):
+            raise QueryError(f'There is an entry with the id "{id}" already: {place}. Give another one.')
+
+    async def entry_with(self, id: str) -> Place | None:
+        """Where the entry with that id stands, if this memory sees it."""
         async with self._database.reader() as connection:
             rows = await connection.execute_fetchall(
-                f"SELECT files.path, chunks.start_line FROM {CHUNKS_AND_FILES} WHERE chunks.entry = ?", (id,)
+                f"SELECT files.path, start_line, end_line FROM {CHUNKS_AND_FILES} WHERE chunks.entry = ?", (id,)
             )
-        for path, line in rows:
-            if self.scope.sees(path):
-                raise QueryError(f'There is an entry with the id "{id}" already: {path}:{line}. Give another one.')
+        return next((Place(*row) for row in rows if self.scope.sees(row[0])), None)
+
+    async def id_at(self, place: Place) -> str | None:
+        """The id of the entry that begins where a place does."""
+        _, file = await asyncio.to_thread(read_file, self._workspace.locate(place.path), place.path)
+        entries = (entry for entry in entries_of(file.plain_lines) if entry.start_line == place.start_line)
+        return next((entry.metadata.get("id") for entry in entries), None)
+
+    async def is_superseded_by(self, path: str, id: str) -> bool:
+        """Whether the index knows that something in a file was superseded by the entry with that id."""
+        async with self._database.reader() as connection:
+            rows = await connection.execute_fetchall(
+                f"SELECT chunks.metadata FROM {CHUNKS_AND_FILES} WHERE files.path = ? AND chunks.metadata != ''",
+                (path,),
+            )
+        return any(json.loads(row[0]).get("superseded_by") == id for row in rows)
 
     def is_link(self, path: str) -> bool:
         """Whether a file is reached by a symbolic link, so that the file itself is another one's."""
@@ -307,6 +345,13 @@ def checked_lines(path: str, start: int | None, end: int | None, count: int) -> 
     if last > max(count, 1):
         raise QueryError(f"{path} has {count} lines, and none of the number {last}.")
     return first, last
+
+
+def _plain(text: str) -> str:
+    """A text without what differs between ways to read it: line ends, and the last of them."""
+    if not isinstance(text, str):
+        raise QueryError(f"expected must be a text, not {text!r}.")
+    return text.replace("\r\n", "\n").replace("\r", "\n").rstrip("\n")
 
 
 def _words(text: str) -> set[str]:

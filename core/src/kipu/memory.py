@@ -95,11 +95,12 @@ class Memory(SearchableMemory):
 
         async def take_in() -> IndexReport:
             await self._begin()
-            return await self._syncing.mended(
+            report = await self._syncing.mended(
                 lambda: self._syncing.index(
                     force=False, prune=False, on_progress=ignore_progress, on_embedding=ignore_progress, again=False
                 )
             )
+            return self._reading.visible(report)
 
         watcher = Watcher(self._workspace, self._database, self.config.sync, take_in, seen, on_problem)
         if not watcher.claim():
@@ -205,18 +206,23 @@ class Memory(SearchableMemory):
         path: str | os.PathLike[str] | None = None,
         start: int | None = None,
         end: int | None = None,
+        expected: str | None = None,
     ) -> Note:
         """Put a text in the place of a chunk, or of lines of a file; nothing else in the file is touched.
 
         :param text: what stands there then, with the marks of Markdown that it has.
         :param chunk: the chunk, as a search names it.
         :param path: the file, instead of a chunk; ``start`` and ``end`` are its lines, as in `read`.
+        :param expected: what these lines say as far as you know, as `read` returns it: others may have written above
+            them since. Of a chunk, the index knows that.
         :raises FileChangedError: the file does not say any more what it said. Nothing was changed.
         :raises ChunkNotFoundError: there is no such chunk.
 
         What else it raises, `remember` and `read` do too.
         """
-        return await self._kept(lambda: self._keeping.edit(text, chunk=chunk, path=path, start=start, end=end))
+        return await self._kept(
+            lambda: self._keeping.edit(text, chunk=chunk, path=path, start=start, end=end, expected=expected)
+        )
 
     async def move(
         self,
@@ -226,16 +232,20 @@ class Memory(SearchableMemory):
         path: str | os.PathLike[str] | None = None,
         start: int | None = None,
         end: int | None = None,
+        expected: str | None = None,
     ) -> Note:
         """Move a chunk, or lines of a file, to the end of another file; or a whole file to another place.
 
         :param to: the path of the file to move to, as ``file`` of `remember`.
         :param chunk: the chunk, as a search names it.
         :param path: the file, instead of a chunk; without ``start`` and ``end``, the whole file is moved.
+        :param expected: what stands there as far as you know, as in `edit`.
 
         What it raises, `edit` does too.
         """
-        return await self._kept(lambda: self._keeping.move(to, chunk=chunk, path=path, start=start, end=end))
+        return await self._kept(
+            lambda: self._keeping.move(to, chunk=chunk, path=path, start=start, end=end, expected=expected)
+        )
 
     async def forget(
         self,
@@ -244,6 +254,7 @@ class Memory(SearchableMemory):
         path: str | os.PathLike[str] | None = None,
         start: int | None = None,
         end: int | None = None,
+        expected: str | None = None,
     ) -> Receipt:
         """Take a text out of its file, of every index and of the cache of vectors, for good.
 
@@ -251,11 +262,14 @@ class Memory(SearchableMemory):
 
         :param chunk: the chunk, as a search names it.
         :param path: the file, instead of a chunk; ``start`` and ``end`` are its lines, as in `read`.
+        :param expected: what stands there as far as you know, as in `edit`.
         :return: where it stood, and that none of these places holds it any more.
 
         What it raises, `edit` does too.
         """
-        receipt = await self._kept(lambda: self._forgetting.forget(chunk=chunk, path=path, start=start, end=end))
+        receipt = await self._kept(
+            lambda: self._forgetting.forget(chunk=chunk, path=path, start=start, end=end, expected=expected)
+        )
         self._finished = receipt.complete  # where another process held it, it is looked at again
         return receipt
 

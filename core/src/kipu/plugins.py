@@ -292,7 +292,7 @@ class Plugins:
                 )
         if not self.names(kind):
             raise PluginNotFoundError(
-                f'No plugin with a {kind} is installed, so there is no "{name}". The standard ones come with: '
+                f'No plugin with {"an" if kind[0] in "aeiou" else "a"} {kind} is installed, so there is no "{name}". The standard ones come with: '
                 "pip install kipu"
             )
         ours = DISTRIBUTIONS.get((kind, name))

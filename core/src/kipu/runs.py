@@ -10,20 +10,23 @@ and what fails alone while the embedder works is *refused*: named by file and li
 from __future__ import annotations
 
 import sys
+from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 import attrs
 
 from .asking import Asking, embedding_text
-from .errors import EmbedderError
-from .tables import backfill, outdated, tables_of
+from .errors import EmbedderError, PluginFailedError
+from .mending import mend, something_lost
+from .tables import backfill, is_fault_of_tables, outdated, tables_of
 from .vectors import (
+    BYTES_PER_NUMBER,
     count_pending,
+    keep_room,
+    last_stored,
     make_space,
-    mend,
     pending_texts,
     refuse,
-    something_lost,
     space_of,
     still_pending,
     store,
@@ -50,8 +53,11 @@ _NAMED_REFUSALS = 5
 _FAILED_IN_A_ROW = 3
 # How many calls may fail in a search; when indexing, since something was embedded last.
 _MOST_FAILURES = 16
-# How long to wait for another process that embeds: longer than a call takes. Then it is better to pay twice.
+# How long to wait for another process that embeds, and stores nothing: longer than a call takes. Then it is better to
+# pay twice.
 _TURN_SECONDS = 60.0
+# How many numbers a vector is thought to have before the first one came.
+_USUAL_DIMENSION = 1024
 
 
 @attrs.define
@@ -76,6 +82,7 @@ class Run:
     :param backoff: how long to wait before each further attempt, in seconds.
     :param wait: how long to wait for another process that writes, in seconds.
     :param works: whether the embedder has answered since a call failed last.
+    :param sees: whether the caller may be told of a file.
     """
 
     database: Database
@@ -88,10 +95,12 @@ class Run:
     wait: float
     works: bool
     on_progress: Callable[[int, int], None]
+    sees: Callable[[str], bool]
     _patience: float = attrs.field(init=False)  # for how many seconds to wait for others that embed
     _total: int = 0
     _done: int = 0
-    _put_off: int = 0  # texts that are tried again at the end of this run
+    _put_off: int = 0  # chunks that are tried again at the end of this run
+    _copies: Counter[str] = attrs.field(factory=Counter)  # of the texts that were read: how many chunks each has
     _failures: int = 0
     _failed: list[tuple[PendingText, str]] = attrs.field(factory=list)  # alone, since something was embedded
     _places: list[str] = attrs.field(factory=list)
@@ -125,13 +134,25 @@ class Run:
             self.report.notes += [*self._refusals(), *([stopped] if stopped else [])]
 
     async def _mend(self) -> None:
-        """Have embedded again what was lost: somebody has asked for it."""
+        """Have made again what was lost of vectors, and of the tables that are made of them: somebody asked for it."""
         async with self.database.reader() as connection:
             space = await space_of(connection, self.chosen.identity)
             lost = space.id > 0 and await something_lost(connection, space)
-        if lost:
+            tables = await tables_of(connection, self.strategies, self.chosen.identity)
+            damaged = {each.key for each in tables if not await each.is_sound(connection)}
+        if lost or damaged:
             async with self.database.transaction(self.wait) as connection:
-                await mend(connection, space)
+                if lost:
+                    await mend(connection, space)
+                tables = await tables_of(connection, self.strategies, self.chosen.identity)
+                stale = {each.key for each in await outdated(connection, tables)}
+                for each in tables:
+                    if each.key in stale | damaged:
+                        await backfill(connection, each)
+        self.report.notes += [
+            f"What the strategy {name} keeps of the vectors was damaged, and was made anew."
+            for name, _ in sorted(damaged)
+        ]
 
     async def _all(self, state: State) -> None:
         before = sys.maxsize
@@ -143,15 +164,22 @@ class Run:
             if not texts:
                 return
             before = texts[-1].chunk_id
-            async with self.database.transaction(self.wait):
-                pass  # what cannot be stored is not paid for
+            self._copies = Counter(text.hash for text in texts)
+            calls = list(_calls(texts, getattr(self.chosen.embedder, "batch_size", TEXTS_PER_CALL)))
+            await self._see_to_room(len(calls[0]) * (space.dimension or _USUAL_DIMENSION) * BYTES_PER_NUMBER)
             if state != "new" and not self.works:
                 await self._look_whether_it_works()
-            for call in _calls(texts, getattr(self.chosen.embedder, "batch_size", TEXTS_PER_CALL)):
+            for call in calls:
                 await self._call(call, state)
             self._done += len(texts) - self._put_off
             self._put_off = 0
             self.on_progress(min(self._done, self._total), self._total)
+
+    async def _see_to_room(self, size: int) -> None:
+        """Raise unless as many bytes can be stored, and as many again by strategies: else nothing is paid for."""
+        for each in (2 * size, 0):
+            async with self.database.transaction(self.wait) as connection:
+                await keep_room(connection, each)
 
     # --- one call --------------------------------------------------------------------------------------------------
 
@@ -166,7 +194,7 @@ class Run:
             self._failed.append((texts[0], failure))
         elif state == "new":
             await self._refuse(dict.fromkeys(texts, ""))
-            self._put_off += len(texts)
+            self._put_off += sum(self._copies[text.hash] for text in texts)
             if not worked:
                 raise failure
         elif len(texts) == 1:
@@ -191,7 +219,7 @@ class Run:
 
         Others may be embedding the same: so it is one at a time, and each looks first what the others have done.
         """
-        async with self.turns.next(self._patience) as own:
+        async with self.turns.next(self._patience, self._progress) as own:
             if not own and not self.again:
                 raise _StoppedError  # a search leaves it to whoever is at it
             if not own:
@@ -212,6 +240,10 @@ class Run:
             await self._store(texts, vectors)
         return texts, None
 
+    async def _progress(self) -> int:
+        async with self.database.reader() as connection:
+            return await last_stored(connection)
+
     def _unusable(self, vector: str) -> EmbedderError:
         return EmbedderError(f'The embedder "{self.chosen.name}" gives no vector that can be used: {vector}.')
 
@@ -221,29 +253,41 @@ class Run:
     async def _store(self, texts: Sequence[PendingText], vectors: Sequence[Vectors | str]) -> None:
         good = {text.hash: vector for text, vector in zip(texts, vectors, strict=True) if not isinstance(vector, str)}
         bad = {text: vector for text, vector in zip(texts, vectors, strict=True) if isinstance(vector, str)}
-        async with self.database.transaction(self.wait) as connection:
-            dimension = len(next(iter(good.values())))
-            space = await make_space(connection, self.chosen.identity, dimension, self.chosen.recipe)
-            tables = await tables_of(connection, self.strategies, self.chosen.identity)
-            for each in await outdated(connection, tables):
-                await backfill(connection, each)
-            as_bytes = {hash: vector.astype("<f4").tobytes() for hash, vector in good.items()}
-            got = await store(connection, space, as_bytes)
-            for each in tables:
-                if each.space == space:
-                    await each.remove(connection, [id for id, _ in got])  # where they are embedded anew
-                await each.add_vectors(connection, space, got)
+        try:
+            await self._stored(good)
+        except PluginFailedError as error:
+            if not is_fault_of_tables(error):
+                raise
+            await self._stored(good, tables_anew=True)
         self.report.embedded += len(good)
         self.works = True
         self._failures = 0 if self.again else self._failures
         await self._refuse(bad)
         await self._settle()
 
+    async def _stored(self, vectors: Mapping[str, Vectors], *, tables_anew: bool = False) -> None:
+        async with self.database.transaction(self.wait) as connection:
+            dimension = len(next(iter(vectors.values())))
+            space = await make_space(connection, self.chosen.identity, dimension, self.chosen.recipe)
+            tables = await tables_of(connection, self.strategies, self.chosen.identity)
+            for each in await outdated(connection, tables):
+                await backfill(connection, each)
+            as_bytes = {hash: vector.astype("<f4").tobytes() for hash, vector in vectors.items()}
+            got = await store(connection, space, as_bytes)
+            for each in tables:
+                if each.space == space and tables_anew:
+                    await backfill(connection, each)
+                elif each.space == space:
+                    await each.remove(connection, [id for id, _ in got])  # where they are embedded anew
+                    await each.add_vectors(connection, space, got)
+
     # --- what is at fault --------------------------------------------------------------------------------------------
 
     async def _look_whether_it_works(self) -> None:
-        """Raise unless the embedder embeds a word."""
-        (vector,) = await self._asking(0).vectors([PROBE], "document")
+        """Raise unless the embedder embeds a word, as it did all else."""
+        async with self.database.reader() as connection:
+            space = await space_of(connection, self.chosen.identity)
+        (vector,) = await self._asking(space.dimension).vectors([PROBE], "document")
         if isinstance(vector, str):
             raise self._unusable(vector)
         self.works = True
@@ -265,7 +309,7 @@ class Run:
         self._places += [
             f'{text.path}:{text.start_line} was not embedded by "{self.chosen.name}": {problem.removesuffix(".")}.'
             for text, problem in problems.items()
-            if problem
+            if problem and self.sees(text.path)
         ]
 
     def _refusals(self) -> list[str]:

@@ -66,9 +66,21 @@ def check_source(source: Any) -> str:
 
 @attrs.frozen
 class Scope:
-    """What one memory may see: everything where ``label`` is None, else the one source, and what was archived of it."""
+    """What one memory may see: everything where ``label`` is None, else the one source, and what was archived of it.
+
+    ``id`` is what the label was made from.
+    """
 
     label: str | None = None
+    id: str = ""
+
+    @classmethod
+    def of(cls, id: Any) -> Scope:
+        """The scope with that id; None is everything.
+
+        :raises ConfigurationError: the id is no text, or empty.
+        """
+        return cls() if id is None else cls(label_of(id), id)
 
     @property
     def archive(self) -> str:

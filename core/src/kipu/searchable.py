@@ -13,7 +13,7 @@ from .errors import ConfigurationError, QueryError
 from .files import HIDDEN_FOLDER, Workspace
 from .plugins import Plugins, disabled_by_environment
 from .reading import Reading
-from .scoping import Scope, label_of
+from .scoping import Scope
 from .searching import make_query
 from .syncing import Syncing, ignore_progress
 
@@ -59,7 +59,7 @@ class SearchableMemory:
         self.plugins = Plugins(blocked) if plugins is None else plugins
         self._database = Database(self._workspace.root / HIDDEN_FOLDER / INDEX_FILE)
         self._components = Components(self.plugins, self.config)
-        self._scope = Scope(None if scope is None else label_of(scope))
+        self._scope = Scope.of(scope)
         self._syncing = Syncing(
             self.config,
             self._database,

@@ -166,7 +166,7 @@ async def search(database: Database, query: Query, pipeline: Pipeline) -> Found:
         hits = await _guarded(pipeline.strategy, "search", query, reader)
         hits = [hit for hit in hits if passes(query, hit.chunk)][: query.limit]
         steps = [(pipeline.name, hits)]
-        if any(is_outdatable(hit.chunk) for hit in hits):
+        if query.as_of is not None or any(is_outdatable(hit.chunk) for hit in hits):
             hits = await by_validity(connection, query, hits, reader.where(query))
             steps.append((VALIDITY, hits))
         if any(needs_vectors(stage) for _, stage in pipeline.stages):

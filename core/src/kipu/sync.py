@@ -254,9 +254,10 @@ class Memory:
         path: str | os.PathLike[str] | None = None,
         start: int | None = None,
         end: int | None = None,
+        expected: str | None = None,
     ) -> Note:
         """Put a text in the place of another one: `kipu.Memory.edit`."""
-        return self._wait(self._memory.edit(text, chunk=chunk, path=path, start=start, end=end))
+        return self._wait(self._memory.edit(text, chunk=chunk, path=path, start=start, end=end, expected=expected))
 
     def move(
         self,
@@ -266,9 +267,10 @@ class Memory:
         path: str | os.PathLike[str] | None = None,
         start: int | None = None,
         end: int | None = None,
+        expected: str | None = None,
     ) -> Note:
         """Move a file, or lines of one: `kipu.Memory.move`."""
-        return self._wait(self._memory.move(to, chunk=chunk, path=path, start=start, end=end))
+        return self._wait(self._memory.move(to, chunk=chunk, path=path, start=start, end=end, expected=expected))
 
     def forget(
         self,
@@ -277,9 +279,10 @@ class Memory:
         path: str | os.PathLike[str] | None = None,
         start: int | None = None,
         end: int | None = None,
+        expected: str | None = None,
     ) -> Receipt:
         """Take a text out for good: `kipu.Memory.forget`."""
-        return self._wait(self._memory.forget(chunk=chunk, path=path, start=start, end=end))
+        return self._wait(self._memory.forget(chunk=chunk, path=path, start=start, end=end, expected=expected))
 
     def forget_found(
         self, query: str, confirm: Callable[[SearchResult], bool | Awaitable[bool]], **options: Any

@@ -14,7 +14,7 @@ from .embedding import Embeddings
 from .errors import IndexUnavailableError, KipuError, PluginError, PluginFailedError
 from .index import count_chunks
 from .indexing import Indexer, missing_folders
-from .tables import backfill, drop_all, indexed_strategies, needs_vectors, tables_of
+from .tables import backfill, drop_all, indexed_strategies, is_fault_of_tables, needs_vectors, tables_of
 from .types import IndexReport
 from .vectors import count_pending, forget_vectors, known_spaces
 
@@ -68,9 +68,14 @@ class Syncing:
         self._scope = scope
         self._background = background
         self._embed_from = 0.0
+        self._unwritable = ""
         self._lock = asyncio.Lock()
         self.embeddings = Embeddings(
-            database, components, lambda: indexed_strategies(components.used_strategies), config.index.cache_bytes
+            database,
+            components,
+            lambda: indexed_strategies(components.used_strategies),
+            config.index.cache_bytes,
+            scope.sees,
         )
 
     @property
@@ -89,15 +94,19 @@ class Syncing:
         """Take in everything, and embed all that is pending; with ``again``, also what was refused before."""
         if self._nothing_there:
             return IndexReport()
+        times_closed = self.embeddings.times_closed
         report = await self._all_taken_in(force=force, prune=prune, on_progress=on_progress)
+        self.embeddings.go_on_unless_closed(times_closed)
         await self._embed(report, on_progress=on_embedding, again=again)
         return report
 
     async def add(self, path: str, *, force: bool) -> IndexReport:
         """Take in one file, and embed all that is pending."""
+        times_closed = self.embeddings.times_closed
         await self.embeddings.stop()
         async with self._lock:
             report = await (await self.indexer()).add(path, force=force)
+        self.embeddings.go_on_unless_closed(times_closed)
         await self._embed(report)
         self._plugins.notify("kipu_indexed", report=report)
         return report
@@ -108,7 +117,9 @@ class Syncing:
         """Take in everything, and embed all that is pending for an embedder that need not be the one that is used."""
         if self._nothing_there:
             return IndexReport()
+        times_closed = self.embeddings.times_closed
         report = await self._all_taken_in()
+        self.embeddings.go_on_unless_closed(times_closed)
         if force:
             await self.embeddings.expect_all(chosen)
         await self._embed(report, chosen, on_progress=on_progress)
@@ -150,16 +161,20 @@ class Syncing:
         try:
             report = await indexer.index(force=force, pending=pending, **arguments)
         except PluginFailedError as error:
-            if not await self.made_anew(indexer, error):
+            if not await self.made_anew(indexer, error, at_any_fault=True):
                 raise
             report = await indexer.index(force=force, **arguments)
         if report.added or report.changed or report.renamed or report.removed:
             self._plugins.notify("kipu_indexed", report=report)
         return report
 
-    async def made_anew(self, indexer: Indexer, error: PluginFailedError) -> bool:
-        """Make the tables of strategies anew if it was for want of them that one failed."""
-        if not indexer.strategies or not is_want_of_a_table(error.__cause__):
+    async def made_anew(self, indexer: Indexer, error: PluginFailedError, *, at_any_fault: bool = False) -> bool:
+        """Make the tables of strategies anew if it was for want of them that one failed.
+
+        :param at_any_fault: also for anything else that SQLite said of them: in a search that may be the query's fault.
+        """
+        fault = is_fault_of_tables(error) if at_any_fault else is_want_of_a_table(error.__cause__)
+        if not indexer.strategies or not fault:
             return False
         async with self._database.transaction() as connection:
             for tables in await tables_of(connection, indexer.strategies, indexer.identity):
@@ -305,7 +320,9 @@ class Syncing:
         async with self._database.reader() as connection:
             known = (await known_spaces(connection)).get(chosen.identity)
             results.pending_vectors = await count_pending(connection, known.space if known else None)
-        embed = embed and time.monotonic() >= self._embed_from
+        if results.pending_vectors and embed and time.monotonic() < self._embed_from:
+            results.notes.append(self._unwritable)
+            return
         if results.pending_vectors and embed and not self.embeddings.paused(chosen) and not self.embeddings.running:
             try:
                 done = await self.embeddings.run(
@@ -313,8 +330,10 @@ class Syncing:
                 )
             except IndexUnavailableError as error:
                 # What cannot be stored would be paid for again by every search.
-                self._embed_from = time.monotonic() + _UNWRITABLE_SECONDS
-                results.notes.append(f"What is new could not be embedded. {error}")
+                if self.embeddings.times_closed == times_closed:
+                    self._embed_from = time.monotonic() + _UNWRITABLE_SECONDS
+                self._unwritable = f"What is new could not be embedded. {error}"
+                results.notes.append(self._unwritable)
                 return
             results.pending_vectors = done.pending
             if not done.failed:
@@ -326,11 +345,17 @@ class Syncing:
     # --- a damaged index ---------------------------------------------------------------------------------------------
 
     async def mended(self, work: Callable[[], Awaitable[Answer]]) -> Answer:
-        """Do ``work``; where the index turns out to be damaged, set it aside and do it once more."""
+        """Do ``work``; where the index turns out to be damaged, set it aside and do it once more.
+
+        Another process, or another memory of this one, may be doing just that: then a table is missing that there was.
+        """
         try:
             return await work()
         except sqlite_errors() as error:
             await self._database.mend(error)
+        except PluginFailedError as error:
+            if not is_want_of_a_table(error.__cause__):
+                raise
         try:
             return await work()
         except sqlite_errors() as error:

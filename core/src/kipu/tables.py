@@ -12,11 +12,12 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
-from .driver import is_trouble_with_the_file, uninterrupted
+from .driver import is_trouble_with_the_file, sqlite_errors, uninterrupted
 from .errors import ConfigurationError, KipuError, PluginFailedError
 from .index import CHUNK_COLUMNS, CHUNKS_AND_FILES, count_chunks, stored_chunk
+from .mending import mend
 from .schema import kernel_tables
-from .vectors import known_spaces, matrix, sound
+from .vectors import known_spaces, sound, usable
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Mapping, Sequence
@@ -25,7 +26,17 @@ if TYPE_CHECKING:
 
     from .types import StoredChunk, VectorSpace
 
-__all__ = ["Tables", "backfill", "drop_all", "indexed_strategies", "needs_vectors", "outdated", "retire", "tables_of"]
+__all__ = [
+    "Tables",
+    "backfill",
+    "drop_all",
+    "indexed_strategies",
+    "is_fault_of_tables",
+    "needs_vectors",
+    "outdated",
+    "retire",
+    "tables_of",
+]
 
 _BACKFILLED_AT_A_TIME = 1000
 _OF_CHUNKS = ("schema_version", "create", "add", "remove")
@@ -101,14 +112,22 @@ class Tables:
         """Take in the vectors of chunks in a space, if it is theirs."""
         if self.space == space and vectors:
             async with self._blamed(connection):
-                rows = matrix([vector for _, vector in vectors], space.dimension)
-                await self.strategy.add(connection, space, [id for id, _ in vectors], rows)
+                ids, rows = usable(vectors, space.dimension)
+                if ids:
+                    await self.strategy.add(connection, space, ids, rows)
 
     async def remove(self, connection: aiosqlite.Connection, ids: Sequence[int]) -> None:
         """Forget chunks."""
         if ids:
             async with self._blamed(connection):
                 await self.strategy.remove(connection, *self._space, ids)
+
+    async def is_sound(self, connection: aiosqlite.Connection) -> bool:
+        """Whether they are as the strategy left them, as far as it can tell cheaply."""
+        if not hasattr(self.strategy, "is_sound"):
+            return True
+        async with self._blamed(connection):
+            return bool(await self.strategy.is_sound(connection, *self._space))
 
     async def scrub(self, connection: aiosqlite.Connection) -> None:
         """Leave nothing in them of what was removed; a strategy that cannot do that has them made anew."""
@@ -148,6 +167,11 @@ class Tables:
             await uninterrupted(connection.set_authorizer(None))
 
 
+def is_fault_of_tables(error: PluginFailedError) -> bool:
+    """Whether a strategy failed for what SQLite said of its tables, which may pass if they are made anew."""
+    return isinstance(error.__cause__, sqlite_errors()) and not is_trouble_with_the_file(error.__cause__)
+
+
 def _within_the_transaction(action: int, *_: object) -> int:
     """Deny what would commit or roll back: ``executescript`` does, before anything else, and nobody notices."""
     return sqlite3.SQLITE_DENY if action in (_TRANSACTION, _SAVEPOINT) else sqlite3.SQLITE_OK
@@ -170,7 +194,11 @@ async def tables_of(
     tables = []
     for name, strategy in strategies.items():
         if needs_vectors(strategy):
-            used = [space for space in spaces if space.identity == identity or (name, space.id) in recorded]
+            used = [
+                space
+                for space in spaces
+                if space.dimension > 0 and (space.identity == identity or (name, space.id) in recorded)
+            ]
             tables += [Tables(name, strategy, space) for space in used]
         else:
             tables.append(Tables(name, strategy))
@@ -191,8 +219,12 @@ async def backfill(
 ) -> None:
     """Make tables and fill them from the chunks or the vectors that the index has; no file is read for it.
 
+    Vectors that are damaged do not get into them, and are embedded again.
+
     :param on_progress: called with the number of chunks done and of all chunks.
     """
+    if tables.space is not None:
+        await mend(connection, tables.space)
     await tables.create(connection)
     total, done, last = await count_chunks(connection), 0, 0
     while True:

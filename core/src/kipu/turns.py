@@ -1,4 +1,4 @@
-"""Has processes take turns, by a lock on a file: the system lets go of it when its holder ends, however it ends."""
+"""Has processes take turns, by locks on files: the system lets go of them when their holder ends, however it ends."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import time
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
+    from collections.abc import AsyncIterator, Awaitable, Callable
     from pathlib import Path
 
     from filelock import BaseFileLock
@@ -23,50 +23,74 @@ _LOOK_AGAIN_SECONDS = 0.05
 class Turns:
     """The turns of one task at a time, among other processes and other objects of this one.
 
-    :param path: the file that has the lock. It is made when it is first held, and has nothing in it.
+    Whoever waits for a turn holds a second lock meanwhile, which everybody needs first. So who has just had a turn and
+    wants another comes behind: nobody is kept waiting by one that takes all turns.
+
+    :param path: the file that has the lock. It and the other one are made when they are first held, and are empty.
     """
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        self._held: BaseFileLock | None = None
+        self._first_path = path.with_name(f"{path.stem}.next{path.suffix}")
+        self._held: list[BaseFileLock] = []
 
     @contextlib.asynccontextmanager
-    async def next(self, wait: float) -> AsyncIterator[bool]:
-        """Wait for one's turn. With it comes whether it is: False if another had it all the while.
+    async def next(self, wait: float, progress: Callable[[], Awaitable[object]]) -> AsyncIterator[bool]:
+        """Wait for one's turn. With it comes whether it is: False if another had it all the while, to no effect.
 
         Where there can be no lock, as on some network folders, it is always one's turn.
 
-        :param wait: for how many seconds.
+        :param wait: for how many seconds, counted anew whenever something has come of the others' turns.
+        :param progress: what tells that: something that is equal as long as nothing has.
         """
-        from filelock import FileLock, Timeout
+        from filelock import FileLock
 
-        lock = FileLock(self._path, thread_local=False)
-        end = time.monotonic() + wait
-        while self._held is not lock:
-            try:
-                _refuse_link(self._path)
-                lock.acquire(timeout=0)
-                self._held = lock
-            except Timeout:
-                if time.monotonic() >= end:
-                    yield False
-                    return
-                await asyncio.sleep(_LOOK_AGAIN_SECONDS)
-            except (OSError, NotImplementedError):
-                break
+        first, turn = FileLock(self._first_path, thread_local=False), FileLock(self._path, thread_local=False)
         try:
-            yield True
+            own = await self._take(first, wait, progress) and await self._take(turn, wait, progress)
+            first.release()
+            yield own
         finally:
-            lock.release()
+            first.release()
+            turn.release()
+            self._held = [lock for lock in self._held if lock not in (first, turn)]
+
+    async def _take(self, lock: BaseFileLock, wait: float, progress: Callable[[], Awaitable[object]]) -> bool:
+        """Whether a lock could be had in time."""
+        before, end = None, time.monotonic() + wait
+        while not self._taken(lock):
+            if not wait:
+                return False
+            if before is None or time.monotonic() >= end:
+                now = await progress()
+                if now == before:
+                    return False
+                before, end = now, time.monotonic() + wait
+            await asyncio.sleep(_LOOK_AGAIN_SECONDS)
+        return True
+
+    def _taken(self, lock: BaseFileLock) -> bool:
+        """Take a lock, if nobody has it, and if there can be one."""
+        from filelock import Timeout
+
+        try:
+            _refuse_link(lock.lock_file)
+            lock.acquire(timeout=0)
+            self._held.append(lock)
+        except Timeout:
+            return False
+        except (OSError, NotImplementedError):
+            pass
+        return True
 
     def give_up(self) -> None:
-        """Let go of the lock, if a task has it that will never go on."""
-        held, self._held = self._held, None
-        if held is not None:
-            held.release(force=True)
+        """Let go of the locks, if a task has them that will never go on."""
+        held, self._held = self._held, []
+        for lock in held:
+            lock.release(force=True)
 
 
-def _refuse_link(path: Path) -> None:
+def _refuse_link(path: str) -> None:
     """Raise where a lock would be made elsewhere: a link, from a clone perhaps, may lead to anybody's file."""
     if os.path.islink(path):
         raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), path)

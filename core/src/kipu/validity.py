@@ -6,11 +6,13 @@ the ``id`` of another entry, or the path of a file). Each is looked at as of the
 
 from __future__ import annotations
 
+import json
 from datetime import date
 from typing import TYPE_CHECKING, Any
 
 import attrs
 
+from .editing import below_headings
 from .index import CHUNK_COLUMNS, CHUNKS_AND_FILES, stored_chunk
 from .types import Hit
 
@@ -45,12 +47,30 @@ async def by_validity(
     :param where: the filters of the query, which what is put there must pass as well.
     """
     ranking = _Ranking(connection, query, where)
+    if query.as_of is not None:
+        since = await _believed_since(connection)
+        hits = [hit for hit in hits if since.get(hit.chunk.metadata.get("id", ""), date.min) <= query.as_of]
     for hit in hits:
         ranking.hits[hit.chunk.id] = hit
     for hit in hits:
         if is_outdatable(hit.chunk):
             await ranking.judge(hit, hit.score)
     return ranking.best_first()
+
+
+async def _believed_since(connection: aiosqlite.Connection) -> dict[str, date]:
+    """Since when entries are believed that took the place of others, by their ids.
+
+    That is until when the others were believed. Where the file of an entry has no date, nothing else tells it.
+    """
+    since: dict[str, date] = {}
+    rows = await connection.execute_fetchall("SELECT metadata FROM chunks WHERE instr(metadata, 'superseded_by')")
+    for (text,) in rows:
+        metadata = json.loads(text)
+        day = _day(metadata.get("valid_until"))
+        if day is not None and (id := metadata.get("superseded_by")):
+            since[id] = min(day, since.get(id, day))
+    return since
 
 
 class _Ranking:
@@ -112,7 +132,7 @@ class _Ranking:
         successor, allowed = stored_chunk(rows[0]), rows[0][-1]
         if self._query.as_of and successor.date and successor.date > self._query.as_of:
             return None, ""  # that was not known yet
-        said = f"superseded by {successor.path}:{successor.start_line}"
+        said = f"superseded by {successor.path}:{successor.start_line + below_headings(successor.text)}"
         return successor if allowed else None, said
 
 

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "AWAITED",
+    "BYTES_PER_NUMBER",
     "KnownSpace",
     "PendingText",
     "State",
@@ -36,22 +37,22 @@ __all__ = [
     "evict",
     "expect_all",
     "forget_vectors",
+    "keep_room",
     "known_spaces",
+    "last_stored",
     "let_go",
     "make_space",
-    "matrix",
-    "mend",
     "parts",
     "pending_texts",
     "read_vectors",
     "refuse",
-    "something_lost",
     "sound",
     "space_of",
     "start_anew",
     "still_pending",
     "store",
     "take_in",
+    "usable",
 ]
 
 
@@ -69,7 +70,11 @@ _STATES: dict[str, str] = {
 }
 
 
-_BYTES_PER_NUMBER = 4  # float32
+BYTES_PER_NUMBER = 4
+"""Of a vector as it is kept: float32."""
+
+# How far the square of a length may be from 1. Vectors are kept with the length 1, and are damaged where they have not.
+_TOLERANCE = 2e-3
 
 
 class KnownSpace(NamedTuple):
@@ -116,6 +121,9 @@ async def make_space(connection: aiosqlite.Connection, identity: str, dimension:
     """
     known = (await known_spaces(connection)).get(identity)
     if known is not None:
+        if known.space.dimension < 1:  # it was lost
+            await start_anew(connection, known.space, dimension)
+            return VectorSpace(known.space.id, identity, dimension)
         if known.space.dimension != dimension:
             raise EmbedderError(
                 f"Vectors of dimension {dimension} came, and those that the index has of {identity} are of dimension "
@@ -280,37 +288,27 @@ async def store(
     return [(row[0], vectors[row[1]]) for row in got]
 
 
+async def keep_room(connection: aiosqlite.Connection, size: int) -> None:
+    """Take as many bytes of the disk as are about to be stored; with 0, give them back, for the index to use.
+
+    Each takes a transaction of its own: what is gone at its end is never written.
+    """
+    await connection.execute("DELETE FROM embeddings WHERE space_id = 0")
+    if size:
+        await connection.execute(
+            "INSERT INTO embeddings (space_id, hash, vector, used) VALUES (0, '', zeroblob(?), 0)", (size,)
+        )
+
+
+async def last_stored(connection: aiosqlite.Connection) -> int:
+    """A number that grows with each vector that is stored, whoever does it."""
+    (row,) = await connection.execute_fetchall("SELECT max(id) FROM embeddings WHERE space_id > 0")
+    return int(row[0] or 0)
+
+
 def sound(space: VectorSpace) -> str:
     """The condition in SQL that a vector of a space is as long as it must be."""
-    return f"length(vector) = {_BYTES_PER_NUMBER * space.dimension}"
-
-
-_WITHOUT_VECTOR = (
-    "NOT EXISTS (SELECT 1 FROM embeddings WHERE space_id = :space AND embeddings.hash = chunks.hash) "
-    "AND NOT EXISTS (SELECT 1 FROM unembedded WHERE space_id = :space AND chunk_id = chunks.id)"
-)
-
-
-async def something_lost(connection: aiosqlite.Connection, space: VectorSpace) -> bool:
-    """Whether a vector cannot be of its space, or a chunk has none and is not pending.
-
-    Neither happens by itself: another program has changed the index, or an earlier version of Kipu was at fault.
-    """
-    (row,) = await connection.execute_fetchall(
-        f"SELECT EXISTS (SELECT 1 FROM embeddings WHERE space_id = :space AND NOT {sound(space)}) "
-        f"OR EXISTS (SELECT 1 FROM chunks WHERE {_WITHOUT_VECTOR})",
-        {"space": space.id},
-    )
-    return bool(row[0])
-
-
-async def mend(connection: aiosqlite.Connection, space: VectorSpace) -> None:
-    """Delete the vectors that cannot be of a space, and have embedded again what has none."""
-    await connection.execute(f"DELETE FROM embeddings WHERE space_id = ? AND NOT {sound(space)}", (space.id,))
-    await connection.execute(
-        f"INSERT INTO unembedded (space_id, chunk_id) SELECT :space, id FROM chunks WHERE {_WITHOUT_VECTOR}",
-        {"space": space.id},
-    )
+    return f"length(vector) = {BYTES_PER_NUMBER * space.dimension}"
 
 
 async def take_in(
@@ -405,15 +403,22 @@ async def read_vectors(
             (space.id, *part),
         )
         found.update((row[0], row[1]) for row in rows)
-    have = [id for id in wanted if id in found]
-    return have, matrix([found[id] for id in have], space.dimension)
+    return usable([(id, found[id]) for id in wanted if id in found], space.dimension)
 
 
-def matrix(vectors: Sequence[bytes], dimension: int) -> Vectors:
-    """Vectors as they are kept, as the rows of a matrix."""
+def usable(vectors: Sequence[tuple[int, bytes]], dimension: int) -> tuple[list[int], Vectors]:
+    """The ids of vectors that are whole, in the order given, and a matrix with a row for each.
+
+    :param vectors: as they are kept, all of them as long as the dimension says.
+    """
     import numpy as np
 
-    return np.frombuffer(b"".join(vectors), "<f4").reshape(len(vectors), dimension).astype(np.float32, copy=False)
+    rows = np.frombuffer(b"".join(vector for _, vector in vectors), "<f4").reshape(len(vectors), dimension)
+    with np.errstate(all="ignore"):  # where bits were lost, a number may be anything
+        rows = rows.astype(np.float32, copy=False)
+        whole = np.abs(np.einsum("ij,ij->i", rows, rows) - 1.0) < _TOLERANCE
+    ids = [id for (id, _), is_whole in zip(vectors, whole.tolist(), strict=True) if is_whole]
+    return ids, rows if len(ids) == len(vectors) else rows[whole]
 
 
 def parts(values: Sequence[Any]) -> Iterator[tuple[str, Sequence[Any]]]:

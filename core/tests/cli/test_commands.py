@@ -303,6 +303,20 @@ def test_files_are_listed_with_tabs_for_programs(kipu: Kipu, write: Write) -> No
     }
 
 
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ([], "No memory files.\n"),
+        (["--scope", "nobody"], 'No memory file belongs to the scope "nobody".\n'),
+        (["--source", "nobody"], 'No memory file has the source "nobody".\n'),
+    ],
+)
+def test_that_there_are_no_files_is_told(kipu: Kipu, arguments: list[str], said: str) -> None:
+    done = kipu("files", *arguments)
+    assert (done.code, done.out, done.err) == (0, "path\tsource\tdate\tchunks\tbytes\tproblem\n", said)
+    assert kipu("files", *arguments, "--quiet").err == ""
+
+
 @pytest.mark.parametrize("name", ["status", "stats"])
 def test_status_says_what_is_there_and_changes_nothing(kipu: Kipu, here: Path, write: Write, name: str) -> None:
     write("memory/a.md", "one")
@@ -418,6 +432,30 @@ def test_doctor_finds_a_configured_embedder_that_cannot_be_used(
     assert not any(problem in finding["what"] for finding in done.json if finding["state"] != "problem")
     assert not any(finding["what"].startswith("embedder ") for finding in done.json)
     assert kipu(*options, "search", "one").code == 0
+
+
+@pytest.mark.parametrize("block", [["-p", "no:embedder-onnx"], []], ids=["for-one-call", "configured"])
+def test_without_an_embedder_a_search_goes_by_words_and_status_and_doctor_say_so(
+    kipu: Kipu, site: Site, write: Write, block: list[str]
+) -> None:
+    only_embedder, _, _ = EMBEDDER.rpartition("@hookimpl")
+    onnx, other = (only_embedder.replace('"hashing"', f'"{name}"') for name in ("onnx", "other"))
+    site.install("fake-onnx", {"kipu": {"embedder-onnx": "fake_onnx"}}, fake_onnx=onnx)
+    site.plugin("kipu-embedder-other", other)
+    write("memory/a.md", "valkey")
+    assert 'ok       strategy "keyword", which uses no embedder\n' in kipu("doctor").out
+    if not block:
+        write("kipu.toml", '[plugins]\ndisable = ["fake-onnx"]\n')
+    done = kipu(*block, "search", "valkey", "--json")
+    assert (done.json["degraded"], done.json["notes"], done.err) == (False, [], "")
+    assert "embedder        none: search by words\n" in kipu(*block, "status").out
+    done = kipu(*block, "doctor")
+    place = block[0] if block else "plugins.disable in kipu.toml"
+    assert done.code == 0
+    assert (
+        "hint     no embedder is in use: searches go by words alone, and none by meaning\n"
+        f'         The embedder "onnx" comes with fake-onnx 1.0, which is not in use: blocked by {place}.\n'
+    ) in done.out
 
 
 # --- init and demo -------------------------------------------------------------------------------------------------

@@ -54,6 +54,19 @@ def test_what_is_remembered_is_recalled(run: Run) -> None:
     assert (code, out) == (0, "")
 
 
+def test_recall_takes_the_options_of_plugins_as_a_search_does(run: Run) -> None:
+    run("remember", "Ada keeps the cache.", "--file", "ada.md")
+    run("remember", "Bob keeps the cluster, and a cache of his own.", "--file", "bob.md")
+    _, out, _ = run("recall", "cluster", "cache", "his", "--min-score", "0.9")
+    assert "Bob" in out
+    assert "Ada" not in out
+    assert "Ada" in run("recall", "cluster", "cache", "his")[1]
+    assert "--min-score FLOAT" in run("recall", "--help")[1]
+    code, _, err = run("-p", "no:kipu-postprocessor-threshold", "recall", "cache", "--min-score", "0.9")
+    assert code == 2
+    assert "Not in use: kipu-postprocessor-threshold" in err
+
+
 def test_json_has_the_names_of_python(run: Run) -> None:
     _, out, _ = run("remember", "Ada keeps the cache.", "--metadata", "session=42", "--json")
     note = json.loads(out)
@@ -97,7 +110,7 @@ def test_lines_are_read_changed_and_moved(run: Run, workspace: Path) -> None:
     assert run("edit", "memory/a.md:2", "2")[1] == "Changed: memory/a.md:2\n"
     assert run("move", "memory/a.md:3", "b.md")[1] == "Moved to: memory/b.md:1\n"
     assert (workspace / "memory/a.md").read_text("utf-8") == "one\n2\n"
-    assert run("move", "memory/a.md", "team/c.md")[1] == "Moved to: memory/team/c.md:1\n"
+    assert run("move", "memory/a.md", "team/c.md")[1] == "Moved to: memory/team/c.md:1-2\n"
     assert (workspace / "memory/team/c.md").read_text("utf-8") == "one\n2\n"
     assert not (workspace / "memory/a.md").exists()
 
@@ -107,6 +120,8 @@ def test_lines_are_read_changed_and_moved(run: Run, workspace: Path) -> None:
     [
         (["read", "memory/none.md"], 4, "memory/none.md does not exist, or is not a file."),
         (["read", "../x.md"], 2, "../x.md leads out of the workspace"),
+        (["read", "memory/a.md:0"], 2, "Lines count from 1, and the last is not before the first, unlike 0 to 0."),
+        (["edit", "memory/a.md:3-2", "x"], 2, "Lines count from 1"),
         (["read", "memory/a.md:9"], 2, "memory/a.md has 1 lines, and none of the number 9."),
         (["edit", "0123456789abcdef", "x"], 2, 'There is no chunk "0123456789abcdef".'),
         (["forget"], 2, "Name either a PLACE, or a --query."),
@@ -139,7 +154,7 @@ def test_forgetting_asks_and_proves(run: Run, workspace: Path) -> None:
     assert "Nobody answered" in err
     code, out, err = run("forget", "memory/a.md:3", stdin=b"y\n")
     assert code == 0
-    assert out.startswith("Forgotten: memory/a.md:3-3 (SHA-256 ")
+    assert out.startswith("Forgotten: memory/a.md:3 (SHA-256 ")
     assert "memory/a.md\t1\t0\n" in out
     assert (workspace / "memory/a.md").read_text("utf-8") == "keep this\n"
     assert all(b"platypus" not in path.read_bytes() for path in (workspace / ".kipu").rglob("*") if path.is_file())

@@ -27,7 +27,7 @@ COMMANDS = {
     "reindex": ("index", "Embed everything with another embedder."),
     "add": ("index", "Index single files now, wherever they are in the workspace."),
     "search": ("search", "Find what the memory says about a question."),
-    "recall": ("keep", "Print what the memory knows about a question, for the prompt of a model."),
+    "recall": ("recall", "Print what the memory knows about a question, for the prompt of a model."),
     "remember": ("keep", "Write a text to a memory file."),
     "read": ("keep", "Print a memory file, or some lines of it."),
     "edit": ("keep", "Put a text in the place of another one."),

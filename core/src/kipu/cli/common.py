@@ -18,6 +18,7 @@ from ..errors import KipuError, WorkspaceNotFoundError
 from ..files import HIDDEN_FOLDER, Workspace
 from ..memory import Memory
 from ..plugins import Plugins, disabled_by_environment
+from .words import Words
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
@@ -261,7 +262,7 @@ def blocked_in_advance() -> dict[str, str]:
     """As `blocked_plugins`, before the options of the command are parsed: only --workspace is looked for in them."""
     context = click.get_current_context(silent=True)
     arguments = context.find_root().meta.get("kipu.arguments", ()) if context is not None else ()
-    parser = click.Command(
+    parser = Words(
         None,
         params=[click.Option(["-w", "--workspace"])],
         context_settings={"ignore_unknown_options": True, "allow_extra_args": True},

@@ -11,9 +11,10 @@ import attrs
 import click
 
 from .. import __version__
+from ..components import STANDARD_EMBEDDER
 from ..database import INDEX_FILE, Database
 from ..driver import choose_driver
-from ..errors import KipuError
+from ..errors import KipuError, PluginError
 from ..files import HIDDEN_FOLDER
 from .common import Output, count, harmless, load_plugins, open_memory, run, shared_options
 
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
+    from ..memory import Memory
     from ..types import Status
 
 __all__ = ["doctor_command"]
@@ -107,18 +109,18 @@ def _plugins(workspace: Path) -> Iterator[Finding]:
 
 
 def _workspace(workspace: Path, output: Output) -> Iterator[Finding]:
-    async def work() -> tuple[Status, list[str], str | None, bool]:
+    async def work() -> tuple[Status, list[str], str | None, str]:
         async with open_memory(workspace, attrs.evolve(output, quiet=True)) as memory:
             status, wrong = await memory.status(), memory.check()
             unusable = await memory.check_embedder() if status.embedder is not None else None
-            return status, wrong, unusable, bool(memory.plugins.names("embedder"))
+            return status, wrong, unusable, _no_embedder(memory)
 
     database = Database(workspace.absolute() / HIDDEN_FOLDER / INDEX_FILE)
     if database.exists and (damage := database.damage()):
         yield Finding("problem", f"the index is damaged: {damage}", "The next search makes it anew, or: kipu index")
         return
     try:
-        status, wrong, unusable, has_embedder = run(work())
+        status, wrong, unusable, no_embedder = run(work())
     except KipuError as error:
         yield Finding("problem", f"the workspace {workspace} cannot be used")
         for line in str(error).split("\n"):
@@ -127,20 +129,30 @@ def _workspace(workspace: Path, output: Output) -> Iterator[Finding]:
     for sentence in dict.fromkeys([*wrong, *([unusable] if unusable else [])]):
         yield Finding("problem", sentence)
     yield Finding("ok", f"workspace {status.workspace}: {count(status.files, 'file')}, {count(status.chunks, 'chunk')}")
-    yield from _embedder(status, unusable, has_embedder=has_embedder)
+    yield from _embedder(status, unusable, no_embedder)
     yield from _index(status, unusable)
 
 
-def _embedder(status: Status, unusable: str | None, *, has_embedder: bool) -> Iterator[Finding]:
+def _embedder(status: Status, unusable: str | None, no_embedder: str) -> Iterator[Finding]:
     if status.embedder is not None:
         if unusable is None:
             yield Finding("ok", f'embedder "{status.embedder}", strategy "{status.strategy}"')
         if status.pending_vectors:
             yield Finding("hint", f"{count(status.pending_vectors, 'chunk')} not embedded yet", "kipu index")
-    elif has_embedder:
-        yield Finding("ok", f'strategy "{status.strategy}", which uses no embedder')
+    elif no_embedder:
+        yield Finding("hint", "no embedder is in use: searches go by words alone, and none by meaning", no_embedder)
     else:
-        yield Finding("hint", "no embedder is installed: search by words only", "pip install kipu-embedder-onnx")
+        yield Finding("ok", f'strategy "{status.strategy}", which uses no embedder')
+
+
+def _no_embedder(memory: Memory) -> str:
+    """Why there is no embedder, where none is configured and the standard one cannot be had."""
+    if memory.config.index.embedder is None:
+        try:
+            memory.plugins.find("embedder", STANDARD_EMBEDDER)
+        except PluginError as error:
+            return str(error)
+    return ""
 
 
 def _index(status: Status, unusable: str | None) -> Iterator[Finding]:

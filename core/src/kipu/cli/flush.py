@@ -51,7 +51,7 @@ def flush_command(
     elif flushed is not None:
         output.line(harmless(flushed.text, keep=LINES))
     if flushed is None:
-        output.note("Nothing to remember.")
+        output.note("Nothing new to remember.")
     else:
         output.notes(flushed.notes)
         what = "Would be written to" if dry_run else "Written to"

@@ -10,6 +10,7 @@ import click
 from ..errors import MemoryFileError, OutsideWorkspaceError
 from ..files import MEMORY_FOLDER
 from .common import Output, count, harmless, open_memory, run, shared_options
+from .words import Words
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -81,7 +82,7 @@ def reindex_command(output: Output, workspace: Path, *, embedder: str | None, fo
     return NOTHING_INDEXED if report.skipped or report.pending_vectors else 0
 
 
-@click.command("add")
+@click.command("add", cls=Words)
 @click.argument("files", nargs=-1, required=True, metavar="FILE...", type=click.Path())
 @click.option("--force", is_flag=True, help="Chunk the files anew, changed or not.")
 @shared_options

@@ -34,6 +34,10 @@ def files_command(output: Output, workspace: Path, *, source: str | None, scope:
                 output.notes(status.notes)
                 if source is not None and source not in status.sources:
                     output.note(unknown_source(source, status.sources))
+                elif scope is not None:
+                    output.note(f'No memory file belongs to the scope "{scope}".')
+                else:
+                    output.note("No memory files.")
             return found
 
     files = run(work())

@@ -1,4 +1,4 @@
-"""``kipu remember``, ``kipu recall``, ``kipu read``, ``kipu edit``, ``kipu move`` and ``kipu forget``."""
+"""``kipu remember``, ``kipu read``, ``kipu edit``, ``kipu move`` and ``kipu forget``."""
 
 from __future__ import annotations
 
@@ -9,27 +9,26 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ..errors import QueryError
+from ..types import Place
 from .common import Output, harmless, open_memory, run, scope_option, shared_options
 from .search import print_result
+from .words import Words
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from ..memory import Memory
-    from ..types import Note, Recall, Receipt
+    from ..types import Note, Receipt
 
 __all__ = [
     "edit_command",
     "forget_command",
     "move_command",
     "read_command",
-    "recall_command",
     "remember_command",
 ]
 
 LINES = "\n\t"
-# A text may begin with "- ", as items do.
-_TAKES_ANY_TEXT = {"ignore_unknown_options": True}
 _INCOMPLETE = 1
 
 
@@ -37,7 +36,7 @@ class _Place(click.ParamType[Any]):
     """What is named in one word: a chunk, a file, or lines of a file."""
 
     name = "place"
-    _LINES = re.compile(r"(?P<path>.+):(?P<start>[1-9][0-9]*)(?:-(?P<end>[1-9][0-9]*))?")
+    _LINES = re.compile(r"(?P<path>.+):(?P<start>[0-9]+)(?:-(?P<end>[0-9]+))?")
     _CHUNK = re.compile(r"[0-9a-f]{16}")
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
@@ -77,17 +76,12 @@ def _tell(output: Output, note: Note, done: str) -> None:
     if output.json:
         output.data(note)
     elif not output.quiet:
-        lines = f"{note.start_line}-{note.end_line}" if note.end_line > note.start_line else f"{note.start_line}"
-        output.line(f"{done} {harmless(note.path)}:{lines}")
+        output.line(f"{done} {harmless(str(note.place))}")
     output.notes(note.notes)
     output.notes(f"Nearly the same stands in {place}" for place in note.similar)
 
 
-@click.command(
-    "remember",
-    epilog="Without TEXT, or with -, the text is read from standard input.",
-    context_settings=_TAKES_ANY_TEXT,
-)
+@click.command("remember", cls=Words, epilog="Without TEXT, or with -, the text is read from standard input.")
 @click.argument("text", nargs=-1)
 @click.option("--source", help="The label of a source: a folder below memory/, made if need be.")
 @click.option("--file", metavar="FILE", help="Write to this file, as to an evergreen one, instead of today's.")
@@ -125,47 +119,7 @@ def remember_command(
     _tell(output, note, "Remembered before:" if note.duplicate_of else "Remembered:")
 
 
-@click.command("recall")
-@click.argument("query", nargs=-1, required=True)
-@click.option("--max-tokens", type=int, default=1500, show_default=True, help="How long the text may be.")
-@click.option("--source", help="Only files with this source label.")
-@click.option("--since", metavar="DATE", help="Only dated files of that day or later.")
-@click.option("--until", metavar="DATE", help="Only dated files of that day or earlier.")
-@click.option("--as-of", metavar="DATE", help="What was believed on that day.")
-@scope_option
-@shared_options
-def recall_command(
-    output: Output, workspace: Path, *, query: tuple[str, ...], max_tokens: int, scope: str | None, **options: Any
-) -> None:
-    """Print what the memory knows about QUERY, as one text for the prompt of a model.
-
-    It is quoted as data, with where each part stands. Nothing is printed where nothing is known.
-    """
-    given = {name: value for name, value in options.items() if value is not None}
-
-    async def work() -> Recall:
-        async with open_memory(workspace, output, scope) as memory:
-            with output.progress("Indexing") as on_progress, output.progress("Embedding") as on_embedding:
-                found = await memory.recall(
-                    " ".join(query),
-                    max_tokens=max_tokens,
-                    on_progress=on_progress,
-                    on_embedding=on_embedding,
-                    **given,
-                )
-            output.notes(memory.plugins.problems)
-            return found
-
-    found = run(work())
-    if output.json:
-        results = [{"path": r.path, "start_line": r.start_line, "end_line": r.end_line} for r in found.results]
-        output.data({"text": found.text, "tokens": found.tokens, "results": results, "notes": found.results.notes})
-    elif found:
-        output.line(harmless(found.text.rstrip("\n"), keep=LINES))
-    output.notes(found.results.notes)
-
-
-@click.command("read")
+@click.command("read", cls=Words)
 @click.argument("place", type=PLACE)
 @scope_option
 @shared_options
@@ -188,7 +142,7 @@ def read_command(output: Output, workspace: Path, *, place: dict[str, Any], scop
         output.line(harmless(text, keep=LINES))
 
 
-@click.command("edit", epilog=_PLACE_HELP, context_settings=_TAKES_ANY_TEXT)
+@click.command("edit", cls=Words, epilog=_PLACE_HELP)
 @click.argument("place", type=PLACE)
 @click.argument("text", nargs=-1)
 @scope_option
@@ -208,7 +162,7 @@ def edit_command(
     _tell(output, run(work()), "Changed:")
 
 
-@click.command("move", epilog=_PLACE_HELP)
+@click.command("move", cls=Words, epilog=_PLACE_HELP)
 @click.argument("place", type=PLACE)
 @click.argument("to")
 @scope_option
@@ -226,7 +180,7 @@ def move_command(output: Output, workspace: Path, *, place: dict[str, Any], to: 
     _tell(output, run(work()), "Moved to:")
 
 
-@click.command("forget", epilog=_PLACE_HELP)
+@click.command("forget", cls=Words, epilog=_PLACE_HELP)
 @click.argument("place", type=PLACE, required=False)
 @click.option("--query", help="Forget what a search finds: each result is shown, and forgotten if you say so.")
 @click.option(
@@ -262,11 +216,12 @@ def forget_command(
         async with open_memory(workspace, output, scope) as memory:
             if query is not None:
                 return await _forget_results(memory, output, query, max_results)
-            if not yes:
-                _show(await _said(memory, place or {}))
-                if not _confirmed():
-                    return []
-            return [await memory.forget(**(place or {}))]
+            if yes:
+                return [await memory.forget(**(place or {}))]
+            said = await _said(memory, place or {})
+            _show(said)
+            # Others may write while somebody is asked: only what was shown is forgotten.
+            return [await memory.forget(**(place or {}), expected=said)] if _confirmed() else []
 
     receipts = run(work())
     if output.json:
@@ -324,7 +279,7 @@ def _as_json(receipt: Receipt) -> dict[str, Any]:
 
 
 def _print_receipt(output: Output, receipt: Receipt) -> None:
-    lines = f"{receipt.start_line}-{receipt.end_line}"
-    output.line(f"Forgotten: {harmless(receipt.path)}:{lines} (SHA-256 {receipt.sha256[:16]}...)")
+    place = Place(receipt.path, receipt.start_line, receipt.end_line)
+    output.line(f"Forgotten: {harmless(str(place))} (SHA-256 {receipt.sha256[:16]}...)")
     rows = [[trace.place, str(trace.before), str(trace.after)] for trace in receipt.traces]
     output.table(["place", "before", "now"], rows)

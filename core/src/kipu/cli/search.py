@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING, Any
 import attrs
 import click
 
-from .common import Output, count, harmless, load_plugins_in_advance, open_memory, run, shared_options
+from ..types import Place
+from .common import Output, count, harmless, open_memory, run, shared_options
+from .flags import Searching, with_flags_of_plugins
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from ..plugins import PerCallOption
     from ..types import Explanation, SearchResult, SearchResults
 
 TAB = "\t"
@@ -80,10 +81,9 @@ def _without_nothing(result: SearchResult) -> dict[str, Any]:
 
 def print_result(output: Output, rank: int, result: SearchResult, *, full: bool = False) -> None:
     """Print a result for people: where it is, how well it fits, and what it says."""
-    lines = f"{result.start_line}-{result.end_line}" if result.end_line > result.start_line else f"{result.start_line}"
-    place = click.style(f"{harmless(result.path)}:{lines}", fg="cyan", bold=True)
+    place = harmless(str(Place(result.path, result.start_line, result.end_line)))
     heading = f"  {harmless(result.heading)}" if result.heading else ""
-    output.line(f"{rank}. {place}  {result.score:.2f}{heading}")
+    output.line(f"{rank}. {click.style(place, fg='cyan', bold=True)}  {result.score:.2f}{heading}")
     if result.outdated:
         output.line(click.style(f"   outdated: {harmless(result.outdated)}", fg="yellow"))
     for line in (result.text if full else result.snippet).split("\n"):
@@ -109,32 +109,9 @@ def _print_explanation(output: Output, explanation: Explanation) -> None:
         output.line(click.style(f"   {harmless(change.stage)}: {said}", dim=True))
 
 
-def _flag(option: PerCallOption) -> click.Option:
-    """The command-line flag of a plugin's per-call option."""
-    field = option.field
-    flag = option.name.replace("_", "-")
-    about = f"{field.metadata.get('help', '')} [{option.registration.kind} {option.registration.name}]".strip()
-    if field.type in (bool, "bool"):
-        return click.Option([f"--{flag}/--no-{flag}", option.name], default=None, help=about)
-    kinds: dict[Any, Any] = {"float": float, "int": int, float: float, int: int}
-    return click.Option([f"--{flag}", option.name], type=kinds.get(field.type, str), default=None, help=about)
-
-
-class _Search(click.Command):
-    """The command, which knows that an option may be missing because its plugin is."""
-
-    not_in_use = ""
-
-    def parse_args(self, context: click.Context, arguments: list[str]) -> list[str]:
-        try:
-            return super().parse_args(context, arguments)
-        except click.NoSuchOption as error:
-            raise click.UsageError(f"{error.format_message()}{self.not_in_use}", context) from None
-
-
 def _make_command() -> click.Command:
     """The command, with a flag for each per-call option of an installed plugin."""
-    command = click.command("search", cls=_Search)(shared_options(_search))
+    command = click.command("search", cls=Searching)(shared_options(_search))
     own = [
         click.Argument(["query"], nargs=-1, required=True),
         click.Option(["-n", "--max-results"], type=int, help="How many results at most. [default: 6]"),
@@ -150,12 +127,7 @@ def _make_command() -> click.Command:
         click.Option(["--explain-path"], metavar="FILE", help="Say why FILE, relative to the workspace, is not there."),
     ]
     command.params[:0] = own
-    taken = {parameter.name for parameter in command.params}
-    plugins = load_plugins_in_advance()
-    command.not_in_use = plugins.not_in_use()
-    options = plugins.per_call_options()
-    command.params += [_flag(option) for name, option in sorted(options.items()) if name not in taken]
-    return command
+    return with_flags_of_plugins(command)
 
 
 def __getattr__(name: str) -> Any:

@@ -198,8 +198,20 @@ class LiteLLM:
                     f"The environment variable {name} is not set, and the key for {self.model} should be in it, says "
                     "api_key."
                 )
+            self._check_sendable(key, f"the environment variable {name}")
             return key
-        return None if self.api_key is None else str(self.api_key)
+        if self.api_key is None:
+            return None
+        self._check_sendable(str(self.api_key), "api_key")
+        return str(self.api_key)
+
+    def _check_sendable(self, key: str, place: str) -> None:
+        """Raise where no header of HTTP can hold a key, which is not said."""
+        if not (key.isascii() and key.isprintable()):
+            raise EmbedderError(
+                f"The key for {self.model} cannot be sent: {place} has a character in it that no key has, such as a "
+                "line break or a letter with an accent."
+            )
 
     def _place_of_key(self, provider: str) -> str:
         if isinstance(self.api_key, dict):
@@ -208,7 +220,7 @@ class LiteLLM:
 
     def _options(self, role: Role, key: str | None) -> dict[str, Any]:
         """Everything that a request needs but the texts; imports LiteLLM, which takes seconds the first time."""
-        from .requests import load, missing_keys, missing_keys_at_once, provider_of
+        from .requests import load, missing_keys, missing_keys_at_once, provider_of, variables_of_keys
 
         if key is None:
             self._refuse_to_go_without(missing_keys_at_once(self._provider))
@@ -216,6 +228,8 @@ class LiteLLM:
         provider = provider_of(litellm, self.model, self.api_base)
         if key is None:
             self._refuse_to_go_without(missing_keys(litellm, provider, self.model))
+            for name in variables_of_keys(provider):
+                self._check_sendable(os.environ.get(name, ""), f"the environment variable {name}")
         options: dict[str, Any] = {
             "model": self.model,
             "api_base": self.api_base,
@@ -241,19 +255,22 @@ class LiteLLM:
     async def _request(self, texts: Sequence[str], options: dict[str, Any]) -> list[Any]:
         import asyncio
 
+        from .exchanges import EXCHANGE, Exchange
         from .failures import Sent, failure
         from .requests import load, provider_of, request
 
+        exchange = Exchange()
+        watched = EXCHANGE.set(exchange)
         try:
             # LiteLLM's own limit is for each part of the answer: a server that sends a byte now and then never ends.
             async with asyncio.timeout(self.timeout):
                 return await request(texts, options)
-        except EmbedderError:
-            raise
         except Exception as error:  # noqa: BLE001 - whatever it is, `failure` says it
             place = self._place_of_key(provider_of(load(), self.model, self.api_base))
             sent = Sent(self.model, len(texts), self.timeout, options["api_key"], place)
-            failed = failure(error, sent)
+            failed = failure(error, sent, exchange)
+        finally:
+            EXCHANGE.reset(watched)
         raise failed  # out here, so that no traceback shows what came before: it may have the key in it
 
 

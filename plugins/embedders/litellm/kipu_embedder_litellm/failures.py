@@ -20,6 +20,8 @@ from kipu.errors import EmbedderBusyError, EmbedderError, TextTooLongError
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from .exchanges import Exchange
+
 __all__ = ["Sent", "failure", "seconds_to_wait"]
 
 _LONGEST_QUOTE = 200
@@ -50,8 +52,25 @@ class Sent:
     place_of_key: str
 
 
-def failure(error: Exception, sent: Sent) -> EmbedderError:
-    """What to raise in place of an exception of LiteLLM's. The key is not in it."""
+def failure(error: Exception, sent: Sent, exchange: Exchange) -> EmbedderError:
+    """What to raise in place of an exception of LiteLLM's. The key is not in it.
+
+    What the answer itself says comes first: LiteLLM leaves out some of it.
+    """
+    model = sent.model
+    if address := exchange.new_address:
+        return EmbedderError(
+            f"{model} is at another address, says the one that was asked ({exchange.status}): "
+            f"{_without_keys(address, sent.key)}. Texts are sent to no address that is not configured: if this one is "
+            "right, put it into api_base."
+        )
+    if said := exchange.error:
+        quote = _short(said, sent.key)
+        return EmbedderError(f"{model} answered with an error instead of vectors ({exchange.status}): {quote}")
+    return error if isinstance(error, EmbedderError) else _failure(error, sent, answered=exchange.answer is not None)
+
+
+def _failure(error: Exception, sent: Sent, *, answered: bool) -> EmbedderError:
     import httpx
     import litellm
 
@@ -64,7 +83,7 @@ def failure(error: Exception, sent: Sent) -> EmbedderError:
             return EmbedderError(f"{model} did not answer within {sent.timeout:g} seconds.")
         if any(isinstance(each, (httpx.TransportError, ConnectionError)) for each in causes):
             return EmbedderError(f"{model} cannot be reached: there is no connection, or the address is wrong.")
-        if isinstance(error, litellm.BadRequestError):
+        if isinstance(error, litellm.BadRequestError) and not answered:
             return EmbedderError(f"{model} was not asked, for LiteLLM says: {quote}")
         # What Python says of an answer that it cannot make sense of says nothing to people.
         senseless = any(isinstance(each, (AttributeError, LookupError, TypeError, ValueError)) for each in causes)
@@ -148,7 +167,11 @@ def _quote(error: Exception, key: str | None) -> str:
     said = str(error).split("\nTraceback", maxsplit=1)[0]
     said = said.rpartition("Exception - ")[2].removeprefix("Error code: ")
     inner = re.search(r'"message":\s*"((?:[^"\\]|\\.)*)"', said)
-    line = " ".join(_without_keys(inner[1] if inner else said, key).split())
+    return _short(inner[1] if inner else said, key)
+
+
+def _short(said: str, key: str | None) -> str:
+    line = " ".join(_without_keys(said, key).split())
     if len(line) > _LONGEST_QUOTE:
         return line[:_LONGEST_QUOTE].rstrip() + "..."
     return line if line.endswith((".", "!", "?", "。")) else f"{line}."

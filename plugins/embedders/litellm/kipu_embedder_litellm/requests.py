@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import logging
 import os
 import sys
 import warnings
@@ -12,10 +13,12 @@ from typing import TYPE_CHECKING, Any
 
 from kipu.errors import EmbedderError
 
+from .exchanges import watch_clients
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-__all__ = ["load", "missing_keys", "missing_keys_at_once", "provider_of", "request"]
+__all__ = ["load", "missing_keys", "missing_keys_at_once", "provider_of", "request", "variables_of_keys"]
 
 # The variables of which a provider needs one. Those of others only LiteLLM knows, once it is imported.
 _KEYS = {
@@ -30,6 +33,9 @@ _KEYS = {
 # silences the first with its import; where warnings are errors, as in tests, that is undone after a while.
 _WARNINGS_OF_ITSELF = (".*`ReadOnly` qualifier", "Pydantic serializer warnings")
 
+# What logs each request with all of its texts, at the level DEBUG, and what asks for that.
+_LOGS_OF_TEXTS = {"LiteLLM": "LITELLM_LOG", "openai": "OPENAI_LOG"}
+
 
 def load() -> Any:
     """Import LiteLLM and keep it quiet.
@@ -38,12 +44,17 @@ def load() -> Any:
     """
     os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")  # else it fetches prices while it is imported
     os.environ.setdefault("LITELLM_SUPPRESS_STARTUP_OUTPUT", "True")
+    for name, variable in _LOGS_OF_TEXTS.items():
+        # A program that logs everything means its own doings, and not what its users remember.
+        if logging.getLogger(name).level == logging.NOTSET and variable not in os.environ:
+            logging.getLogger(name).setLevel(logging.WARNING)
     try:
         import litellm
     except ImportError as error:
         raise EmbedderError(f"LiteLLM cannot be imported: {error}. pip install kipu-embedder-litellm") from error
     for message in _WARNINGS_OF_ITSELF:
         warnings.filterwarnings("ignore", message=message, category=UserWarning)
+    watch_clients()
     litellm.suppress_debug_info = True  # else it prints advertisements on stdout
     # Several providers are asked without the `max_retries` of the request: this is what they get instead. LiteLLM
     # takes it for embeddings only.
@@ -89,6 +100,11 @@ def missing_keys_at_once(provider: str) -> Sequence[str]:
     return names
 
 
+def variables_of_keys(provider: str) -> Sequence[str]:
+    """The environment variables in which LiteLLM looks for the key of a provider, as far as they are known."""
+    return _KEYS.get(provider, (f"{provider.upper()}_API_KEY",))
+
+
 def _reads_variables_from_a_file() -> bool:
     """Whether LiteLLM will find a file ``.env`` with variables when it is imported."""
     found = find_spec("litellm")
@@ -118,7 +134,8 @@ def _row(embedding: Any) -> Any:
 
     if isinstance(embedding, str):
         embedding = np.frombuffer(base64.b64decode(embedding, validate=True), dtype="<f4")
-    row = np.asarray(embedding, dtype=np.float32)
+    with np.errstate(over="ignore"):  # what float32 cannot hold becomes infinite, and is refused as such
+        row = np.asarray(embedding, dtype=np.float32)
     if row.ndim != 1:
         raise ValueError(f"a vector of the shape {row.shape}")
     return row

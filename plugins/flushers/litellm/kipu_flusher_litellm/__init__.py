@@ -20,6 +20,7 @@ from kipu import hookimpl
 from kipu.errors import ConversationTooLongError, FlusherError
 from kipu.types import Distillation
 
+from .keys import can_tell, missing_keys, no_key
 from .transcript import transcript
 
 if TYPE_CHECKING:
@@ -117,6 +118,10 @@ class LitellmFlusher:
     def __getattr__(self, name: str) -> int:
         if name != "window":
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}", name=name, obj=self)
+        try:
+            self._check_key_at_once(self.model)
+        except FlusherError:  # it cannot be asked; another model may be, whose window is not this one's
+            return _USUAL_WINDOW
         known = _load().model_cost  # not get_model_info, which asks a server of Ollama
         entry = known.get(self.model) or known.get(self.model.partition("/")[2]) or {}
         tokens = entry.get("max_input_tokens")
@@ -153,6 +158,7 @@ class LitellmFlusher:
 
     def _request(self, name: str) -> dict[str, Any]:
         """Everything that a request needs but its messages. It is refused here if there is no key to send with it."""
+        self._check_key_at_once(name)
         litellm = _load()
         provider = _provider_of(litellm, name)
         at_home = name == self.model or provider == _provider_of(litellm, self.model)
@@ -160,10 +166,7 @@ class LitellmFlusher:
         if key is None and not (litellm.api_key or getattr(litellm, f"{provider}_key", None)):
             needed = litellm.validate_environment(name)["missing_keys"]
             if missing := [each for each in needed if each.endswith("_API_KEY") and not os.environ.get(each)]:
-                raise FlusherError(
-                    f"There is no key for {name}. Set {' or '.join(missing)}, or put "
-                    'api_key = { env = "NAME" } beside model in kipu.toml.'
-                )
+                raise no_key(name, missing)
         request: dict[str, Any] = {
             "model": name,
             "api_base": self.api_base if at_home else None,
@@ -181,6 +184,17 @@ class LitellmFlusher:
             request["model"] = f"ollama_chat/{name.partition('/')[2]}"
             request["num_ctx"] = (self.window or _USUAL_WINDOW) + self.max_tokens
         return request
+
+    def _check_key_at_once(self, name: str) -> None:
+        """Raise if it can be told without LiteLLM that there is no key."""
+        if not can_tell():
+            return
+        provider, has_provider, _ = name.partition("/")
+        own, own_is_known, _ = self.model.partition("/")
+        if self.api_key is not None and provider == own:
+            self._key()
+        elif has_provider and (own_is_known or self.api_key is None) and (missing := missing_keys(provider)):
+            raise no_key(name, missing)
 
     def _key(self) -> str | None:
         """The key; None where LiteLLM is to find it."""

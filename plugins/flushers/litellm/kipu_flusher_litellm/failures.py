@@ -19,7 +19,7 @@ _TOO_LONG = re.compile(
     re.IGNORECASE | re.DOTALL,
 )
 # What LiteLLM puts around what went wrong: names of classes, a whole traceback, and the answer.
-_NOISE = re.compile(r"(litellm\.)?\w+Error: |\w+Exception - |\s*Traceback \(.*|Got=.*", re.DOTALL)
+_NOISE = re.compile(r"\b(litellm\.)?\w+Error: |\b\w+Exception - |Traceback \(.*|Got=.*", re.DOTALL)
 # What looks like a rate limit, and does not pass by itself.
 _NO_CREDIT = re.compile(r"insufficient_quota|current quota|billing", re.IGNORECASE)
 
@@ -44,7 +44,9 @@ def failure(error: Exception, model: str, timeout: float, key: str | None) -> Fl
         return FlusherError(f"{model} gave no answer that can be used: {shortened(_NOISE.sub('', str(error)), key)}")
     status, body = answer.status_code, answer.text
     found = re.search(r'"(?:message|error|detail)":\s*"((?:[^"\\]|\\.)*)"', body)
-    quote = shortened(found[1] if found else body, key)
+    # Some say the status once more.
+    said = re.sub(rf"\A\s*(?:Error code: )?{status}\s*[-:]\s*", "", found[1] if found else body)
+    quote = shortened(said, key)
     wait = _seconds_to_wait(answer.headers.get("retry-after", ""))
     if status in {401, 403}:
         said = f": {quote}" if status == 403 else "."  # what is said of a wrong key often has a part of it

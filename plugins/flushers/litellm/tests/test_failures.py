@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import logging
+import subprocess
+import sys
 import traceback
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
@@ -97,6 +99,41 @@ async def test_a_missing_key_is_found_before_anything_is_sent(
     assert f"{variable}_API_KEY" in str(error)
     assert str(error).endswith('or put api_key = { env = "NAME" } beside model in kipu.toml.')
     assert server.count == 0
+
+
+@pytest.mark.parametrize(
+    ("options", "asked", "said"),
+    [
+        ({"api_key": {"env": "TEAM_KEY"}}, None, "TEAM_KEY, which is not set"),
+        ({}, None, "no key for openai/any. Set OPENAI_API_KEY"),
+        ({"api_key": {"env": "TEAM_KEY"}}, "mistral/any", "no key for mistral/any. Set MISTRAL_API_KEY"),
+        ({"model": "gemini/any"}, "gemini/other", "no key for gemini/other. Set GOOGLE_API_KEY or GEMINI_API_KEY"),
+    ],
+)
+def test_a_missing_key_is_said_without_importing_what_takes_seconds(
+    options: dict[str, Any], asked: str | None, said: str
+) -> None:
+    program = f"""
+import asyncio, sys
+from kipu.errors import FlusherError
+from kipu.types import Message
+from kipu_flusher_litellm import LitellmFlusher
+flusher = LitellmFlusher(**{ ({"model": "openai/any"} | options)!r})
+assert flusher.window == 32_000
+try:
+    asyncio.run(flusher.distill([Message("user", "x")], instructions="List.", model={asked!r}))
+except FlusherError as error:
+    print(error)
+assert "litellm" not in sys.modules
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert (said in done.stdout, done.stderr, done.returncode) == (True, "", 0)
+
+
+async def test_a_key_is_used_for_a_model_whose_provider_only_litellm_knows(server: CompletionServer) -> None:
+    said = [Message("user", SAID)]
+    assert (await make(server, model="gpt-4o").distill(said, instructions="List.", model=MODEL)).text
+    assert server.requests[0].headers["authorization"] == "Bearer sk-right-key"
 
 
 # --- the model -----------------------------------------------------------------------------------------------------
@@ -269,6 +306,20 @@ async def test_an_answer_in_which_nothing_is_said_is_an_error(server: Completion
     error = await failure(make(server))
     assert type(error) is FlusherError
     assert server.count == 1
+
+
+@pytest.mark.parametrize("said", ["429 - Rate limit", "429: Rate limit", "Error code: 429 - Rate limit", "Rate limit"])
+async def test_a_status_is_said_once(server: CompletionServer, said: str) -> None:
+    server.then(Status(429, said))
+    assert str(await failure(make(server))) == f"{MODEL} cannot answer at the moment (429): Rate limit"
+
+
+@pytest.mark.parametrize("unit", ["x", " ", "Error", '"message":"', '\\"', "litellm."])
+async def test_a_long_answer_of_anything_is_quoted_on_one_short_line(server: CompletionServer, unit: str) -> None:
+    server.then(Raw(unit * (200_000 // len(unit))), Status(400, unit * (200_000 // len(unit))))
+    for _ in range(2):
+        error = await failure(make(server))
+        assert len(str(error)) < 400
 
 
 async def test_a_page_of_a_proxy_is_quoted_on_one_short_line(server: CompletionServer) -> None:

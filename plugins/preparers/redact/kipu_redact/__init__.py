@@ -70,11 +70,19 @@ class Redact:
     def _secrets(self, text: str) -> list[Found]:
         """The secrets in the text, by their place; where several overlap, one that covers all of them."""
         from .assignments import find_assigned
-        from .found import merge
+        from .found import merge, unescaped
         from .tokens import find_tokens
 
+        plain = unescaped(text)
         found = [*find_tokens(text), *find_assigned(text)]
-        return merge(secret for secret in found if text[secret.start : secret.end] not in self.allow)
+        if plain.text != text:
+            found += map(plain.back, [*find_tokens(plain.text), *find_assigned(plain.text)])
+        return merge(secret for secret in found if not self._is_allowed(text[secret.start : secret.end]))
+
+    def _is_allowed(self, secret: str) -> bool:
+        from .found import unescaped
+
+        return secret in self.allow or unescaped(secret).text in self.allow
 
 
 def _placeholder(label: str) -> str:

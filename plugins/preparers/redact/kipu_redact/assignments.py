@@ -59,16 +59,20 @@ _VALUE = re.compile(
     (?:
         (?:[ ]\([^()\n]{1,40}\) | [ ](?:for|of|für|de|del|pour|para)[ ][^\n:=|"'`]{1,40}?)?
         (?:
-            (?:[ ](?:is|ist|est|es))?[ \t]{0,20}(?P<assigned>:=|=>|={1,3}|:|：|＝)(?:\*{1,2})?[ \t]{0,20}
-          | [ ](?P<said>is|ist|est|es|è|é|war|was)[ ](?:now[ ])?
+            (?:[ ](?:is|ist|est|es|lautet))?[ \t]{0,20}(?P<assigned>:=|=>|={1,3}|→|:|：|＝)(?:\*{1,2})?[ \t]{0,20}
+            (?P<below>\r?\n[ \t]{0,20})?
+          | [ ](?P<said>is|ist|est|es|è|é|är|jest|lautet|war|was)[ ](?:now[ ])?
         )
+      | (?P<joined>是|为|為|は|는|은)[ ]?
+      | (?P<beside>[ \t]{1,20}(?:-|–|—|->)[ \t]{1,20}|\t)
       | [ \t]{0,20}(?P<cell>\|)[ \t]{0,20}
       | (?P<element>>)
       | (?P<argument>[ ])
     )
     @?(?:
         (?P<quote>\\?["'`]) (?P<quoted>(?:(?!(?P=quote))[^\n\r\v\f\x1c-\x1e\x85\u2028\u2029]){4,2000}) (?P=quote)
-      | (?P<bare>[^\s"'`]{4,200})
+      | [“„«‘‚「『] (?P<printed>[^\s“”„«»‘’‚「」『』]{4,200}) [”“»’‘」』]
+      | (?P<bare>[^\s"'`“”„«»「」『』]{4,200})
     )
     """,
     re.VERBOSE,
@@ -125,7 +129,14 @@ _REST = re.compile(r"""[^\s"'`\[]+""")
 _DIGIT = re.compile(r"\d")
 _SPACE = re.compile(r"\s")
 _SIGN = re.compile(r"[\W_]")
-_WORDS = re.compile(r"(?:(?:[A-Za-z]+\d{0,4}|\d{1,8})(?:[-_./:]|$))+")
+_WORDS = re.compile(r"(?:(?:[^\W\d_]+\d{0,4}|\d{1,8})(?:[-_./:]|$))+")
+# A word that only a year or the like makes a password, which people do not write into a sentence with such an end.
+_WORD_AND_NUMBER = re.compile(r"[^\W\d_]+\d{2,4}!+")
+# A name of somebody or something, and more of the sentence.
+_NAME_IN_PROSE = re.compile(r"[^\W\d_]+\d(?: [^\W\d_]+){2}(?=[\s,.;!?]|$)")
+_LINE_END = re.compile(r"[ \t]*(?=[\r\n]|$)")
+_PRINTABLE = re.compile("[!-~]*")
+_CLOSING_SIGN = re.compile("[，。、；！？）】]")
 
 
 def find_assigned(text: str) -> Iterator[Found]:
@@ -178,31 +189,44 @@ def _near_roots(lower: str) -> Iterator[tuple[int, int]]:
 def _named(text: str, name: re.Match[str], value: re.Match[str]) -> Found | None:
     """The secret that a name has for its value, if it is one."""
     before = text[max(0, name.start() - 64) : name.start()]
+    bare = value["bare"] is not None
     if (
-        (value["argument"] and not _OPTION.search(before))
+        (value["argument"] and bare and not _OPTION.search(before))
         or (value["element"] and not _TAG.search(before))
         or (name["key"] and _HARMLESS.search(before))
     ):
         return None
-    bare = value["quoted"] is None
-    start = value.start("bare" if bare else "quoted")
-    secret = _bare(value, in_query=_IN_QUERY.search(before) is not None) if bare else value["quoted"]
-    if name["key"] is not None:
-        plausible = _is_key(secret)
-    else:
-        plausible = _is_password(secret) and (_is_strong(secret) or not (value["said"] and bare))
-    if not plausible or not _may_be_secret(secret):
-        return None
+    group = next(each for each in ("bare", "quoted", "printed") if value[each] is not None)
+    start = value.start(group)
+    secret = _bare(value, in_query=_IN_QUERY.search(before) is not None) if bare else value[group]
     end = start + len(secret)
+    plausible = _is_key(secret) if name["key"] is not None else _is_named_password(text, start, secret, value)
+    if not plausible or not _may_be_secret(secret) or (value["below"] and not _LINE_END.match(text, value.end())):
+        return None
     # A long value goes on where the pattern had to end.
     if bare and end == value.end() and (rest := _REST.match(text, end)):
         end += len(_trimmed(rest[0]))
     return Found(start, end, _label(name, before))
 
 
+def _is_named_password(text: str, start: int, secret: str, value: re.Match[str]) -> bool:
+    """Whether a value that is called a password is one, by how sure the signs between the two are."""
+    if not _is_password(secret):
+        return False
+    if value["bare"] is None:
+        return value["printed"] is not None or not value["argument"] or not _WORDS.fullmatch(secret)
+    if value["said"]:
+        return _is_strong(secret)
+    if value["joined"] or value["beside"] or value["below"]:
+        return not _WORDS.fullmatch(secret)
+    return not (value["assigned"] and secret[0].isupper() and _NAME_IN_PROSE.match(text, start))
+
+
 def _bare(value: re.Match[str], *, in_query: bool) -> str:
     """A value without quotes, up to where something else begins."""
-    secret = value["bare"].partition("[redacted: ")[0]
+    secret = _CLOSING_SIGN.split(value["bare"].partition("[redacted: ")[0], maxsplit=1)[0]
+    if value["joined"] and (printable := _PRINTABLE.match(secret)):  # the sentence goes on in its own script
+        secret = printable[0]
     if value["element"]:
         secret = secret.partition("<")[0]
     elif in_query:
@@ -250,7 +274,11 @@ def _is_password(value: str) -> bool:
 
 def _is_strong(value: str) -> bool:
     """Whether a value that follows a word such as "is" could hardly be a word of the sentence."""
-    return len(value) >= 8 and _classes(value) >= 3 and not _WORDS.fullmatch(value.strip("!?:"))
+    if len(value) < 8 or _classes(value) < 3:
+        return False
+    if _WORD_AND_NUMBER.fullmatch(value):
+        return _classes(value) == 4
+    return not _WORDS.fullmatch(value.strip("!?:"))
 
 
 def _is_key(value: str) -> bool:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from bisect import bisect_right
 from typing import TYPE_CHECKING
 
 import attrs
@@ -9,7 +11,10 @@ import attrs
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-__all__ = ["Found", "merge"]
+__all__ = ["Found", "Plain", "merge", "unescaped"]
+
+# What Markdown escapes and keys are made of.
+_ESCAPE = re.compile(r"\\(?=[_.~=+*-])")
 
 
 @attrs.frozen
@@ -19,6 +24,26 @@ class Found:
     start: int
     end: int
     label: str
+
+
+@attrs.frozen
+class Plain:
+    """A text without the backslashes of Markdown, and where in it each of them is missing."""
+
+    text: str
+    missing: list[int]
+
+    def back(self, found: Found) -> Found:
+        """What was found in it, at its place in the text with the backslashes."""
+        start = found.start + bisect_right(self.missing, found.start)
+        end = found.end - 1 + bisect_right(self.missing, found.end - 1) + 1
+        return Found(start, end, found.label)
+
+
+def unescaped(text: str) -> Plain:
+    r"""The text as Markdown shows it: a key such as ``ghp\_...`` is written with a backslash, and is still one."""
+    missing = [escape.start() - number for number, escape in enumerate(_ESCAPE.finditer(text))]
+    return Plain(_ESCAPE.sub("", text), missing)
 
 
 def merge(found: Iterable[Found]) -> list[Found]:

@@ -36,15 +36,19 @@ def _starts(label: str, pattern: str, *hints: str) -> _Kind:
     return _Kind(label, pattern, hints)
 
 
+_NOTHING_AFTER = "(?![A-Za-z0-9+-]|_[A-Za-z0-9])"
+
+
 def _alone(label: str, first: str, rest: str) -> _Kind:
     r"""A kind that could be a part of something else, such as an encoded image: it must stand alone.
 
-    In JSON that is a text within a text, what stands before it may be the letter of an escaped line end. What stands
-    before is looked at after the first letters: a pattern that begins with letters is found many times faster.
+    In JSON that is a text within a text, what stands before it may be the letter of an escaped line end; in Markdown,
+    the _ of emphasis. What stands before is looked at after the first letters: a pattern that begins with letters is
+    found many times faster.
     """
     letters = re.escape(first)
-    before = rf"(?:(?<![A-Za-z0-9_+-]{letters})|(?<=\\[nrt]{letters}))"
-    return _Kind(label, rf"{letters}{before}(?:{rest})(?![A-Za-z0-9_+-])", (first,))
+    before = rf"(?:(?<![A-Za-z0-9+-]{letters})(?<![A-Za-z0-9]_{letters})|(?<=\\[nrt]{letters}))"
+    return _Kind(label, rf"{letters}{before}(?:{rest}){_NOTHING_AFTER}", (first,))
 
 
 # What may stand between the lines of a key: indentation and quotation marks of Markdown, line ends as such or escaped.
@@ -165,14 +169,14 @@ _KINDS = (
         "Teams webhook", r"\.webhook\.office\.com/(?P<secret>webhookb2/[A-Za-z0-9@/-]{60,300})", ".webhook.office.com/"
     ),
     # Telegram Bot API: "Authorizing your bot".
-    _starts("Telegram bot token", r"(?<![\w+-])\d{8,10}:AA[A-Za-z0-9_-]{33}(?![\w+-])", ":AA"),
+    _starts("Telegram bot token", rf"(?<![A-Za-z0-9+-])\d{{8,10}}:AA[A-Za-z0-9_-]{{33}}{_NOTHING_AFTER}", ":AA"),
     # Twilio docs: "API keys". The account's SID (AC...) is no secret.
     _alone("Twilio key", "SK", r"[a-f0-9]{32}"),
     _starts("SendGrid key", r"SG\.[A-Za-z0-9_-]{22}\.[A-Za-z0-9_-]{43}", "SG."),
     _alone("Mailgun key", "key-", r"[a-f0-9]{32}"),
     _starts(
         "Mailchimp key",
-        r"(?<![\w+-])[a-f0-9]{32}-us\d{1,2}(?![\w+-])",
+        rf"(?<![A-Za-z0-9+-])[a-f0-9]{{32}}-us\d{{1,2}}{_NOTHING_AFTER}",
         *(f"-us{digit}" for digit in range(1, 10)),
     ),
     _starts("Brevo key", r"x(?:keysib|smtpsib)-[a-f0-9]{64}-[A-Za-z0-9]{16}", "xkeysib-", "xsmtpsib-"),

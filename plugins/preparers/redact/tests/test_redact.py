@@ -73,6 +73,25 @@ def test_keys_of_pgp_and_of_putty_are_replaced() -> None:
         assert redacted(text).count("\n") == text.count("\n")
 
 
+@pytest.mark.parametrize("name", TOKENS)
+@pytest.mark.parametrize("around", ["_§_", "__§__", "**§**", "*§*", "~~§~~"])
+def test_a_key_that_is_emphasized_is_replaced(name: str, around: str) -> None:
+    token, label = TOKENS[name]
+    around = around.replace("§", "FlyV1 §") if name == "Fly.io" else around
+    kept = redacted(around.replace("§", token))
+    assert f"[redacted: {label}]" in kept
+    assert token[:-1] not in kept
+
+
+@pytest.mark.parametrize("name", TOKENS)
+def test_a_key_with_the_backslashes_of_markdown_is_replaced(name: str) -> None:
+    token, label = TOKENS[name]
+    around = "FlyV1 §" if name == "Fly.io" else "a\\_b § a\\_b"
+    escaped = "".join(f"\\{letter}" if letter in "_-." else letter for letter in token)
+    assert redacted(around.replace("§", escaped)) == around.replace("§", f"[redacted: {label}]")
+    assert Redact(allow=[token]).prepare(escaped, "memory/notes.md").text == escaped or name == "Fly.io"
+
+
 def test_keys_beside_each_other_are_all_replaced() -> None:
     key, token = TOKENS["AWS"][0], TOKENS["GitHub"][0]
     assert redacted(f"{key} {token},{key}") == (
@@ -102,6 +121,17 @@ def test_a_known_key_that_is_assigned_has_its_own_label() -> None:
         "El token es válido durante 24 horas y la contraseña está en el gestor.",
         "密码在1Password里。パスワードは金庫にあります。",
         "Le mot de passe : voir le coffre",
+        "password: Müller2 said no",
+        "The password - SHA256-hashed - is kept for 90 days.",
+        "password\tlength8\tmandatory",
+        "Password:\n  Müller2 said no",
+        "password:\n  rotated2026 by Ana",
+        "password:\n  user1:\n    name: ana",
+        "密码是SHA256加密的，密码是1Password管理的。パスワードはAES256です。",
+        "The password “reset” and the token “bearer” and the password 'sha256-hash' are words.",
+        "Das Passwort lautet anders. Le mot de passe est SHA256-hashed!",
+        "x_AKIA_y and foo_" + "AKIA" + "Q" * 8 + "W3E4R5T6_bar",
+        r"a\_b and password\_file: /run/secrets/db\_password\_2",
         "token limit = 4096, max_tokens: 8192, tokens: 128000",
         "password = <your password>",
         "password = your-password-123",

@@ -82,7 +82,7 @@ class Hybrid:
 
     A chunk that an arm cannot judge, such as one without a vector, is judged by the others; an arm that cannot answer
     at all leaves the search to the others. With one arm left, its hits are returned as they are. An arm whose best
-    score is below a half counts less in proportion, and so does the arm ``vector`` where the embedder does not know the
+    score is below a half counts less in proportion; the arm ``vector`` counts less where the embedder does not know the
     language of the query.
 
     Scores are explained in `kipu_strategy_hybrid.fusion`: they are high where the arms are sure of themselves.
@@ -122,7 +122,7 @@ class Hybrid:
         chunks = {hit.chunk.id: hit.chunk for hits in answers.values() for hit in hits}
         judged = await asyncio.gather(*(_judge(name, hits, chunks, query, index) for name, hits in answers.items()))
         scores = dict(zip(answers, judged, strict=True))
-        weights = {name: self._weights[name] * _trust(name, query) * _confidence(scores[name]) for name in answers}
+        weights = {name: self._weights[name] * _trust(name, query, scores[name]) for name in answers}
         return [
             Hit(chunk=chunks[id], score=score, scores={name: scores[name][id] for name in scores if id in scores[name]})
             for id, score in fuse(scores, weights, FUSIONS[self.fusion])[: query.limit]
@@ -138,9 +138,14 @@ async def _judge(
     return {**others, **found}
 
 
-def _trust(name: str, query: Query) -> float:
-    """The part of its weight that an arm keeps: less, the less of the query its embedder knows."""
-    if name != LISTENING or query.embedding is None:
+def _trust(name: str, query: Query, scores: Mapping[int, float]) -> float:
+    """The part of its weight that an arm keeps for a query: less, the less it can say about it."""
+    return _known_share(query) if name == LISTENING else _confidence(scores)
+
+
+def _known_share(query: Query) -> float:
+    """The part that vectors keep: less, the less of the query their embedder knows."""
+    if query.embedding is None:
         return 1.0
     unknown = query.embedding.unknown_share or 0.0
     unknown = max(unknown, foreign_share(query.text, query.embedding.languages))
@@ -148,10 +153,11 @@ def _trust(name: str, query: Query) -> float:
 
 
 def _confidence(scores: Mapping[int, float]) -> float:
-    """The part of its weight that an arm keeps for what it found: less, where its best score is low.
+    """The part that other arms keep: less, where their best score is low.
 
     A question that shares one word in four with the best chunk says little by its words, and what is found by them
-    should not come before what its meaning finds; and the other way round.
+    should not come before what its meaning finds. How near the nearest vector is, says nothing of the kind: each model
+    has a scale of its own.
     """
     best = max(scores.values(), default=0.0)
     return min(1.0, max(LEAST_CONFIDENCE, best / CONFIDENT))

@@ -60,6 +60,10 @@ class Vector:
         if coarse.takes(space):
             await coarse.remove(connection, space, ids)
 
+    async def is_sound(self, connection: aiosqlite.Connection, space: VectorSpace) -> bool:
+        """Tell whether the tables for a space are whole, as far as that can be told without reading all of them."""
+        return not coarse.takes(space) or await coarse.is_sound(connection, space)
+
     async def scrub(self, connection: aiosqlite.Connection, space: VectorSpace) -> None:
         """Nothing is left to do: sqlite-vec overwrites what is removed with zeros."""
 
@@ -93,7 +97,7 @@ class Vector:
         where = index.where(query)
         if coarse.takes(embedding.space):
             candidates = await coarse.candidates(index.connection, embedding, where, query.limit)
-            cosines = await _cosines(embedding, index, candidates.ids)
+            cosines = await _cosines(embedding, index, candidates.ids) if candidates.ids else {}
             nearest = exact.best(cosines, query.limit)
             # The last of enough that are good enough: what was left out cannot be as near.
             if candidates.highest_other < (nearest[-1][1] if len(nearest) == query.limit else 0.0):

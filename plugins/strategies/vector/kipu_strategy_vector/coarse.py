@@ -14,6 +14,8 @@ A table for another kind of index, an approximate one too, needs the functions o
 
 from __future__ import annotations
 
+import logging
+import math
 import sqlite3
 from functools import cache
 from typing import TYPE_CHECKING, NamedTuple
@@ -29,7 +31,9 @@ if TYPE_CHECKING:
 
     from kipu.types import QueryEmbedding, Vectors, VectorSpace
 
-__all__ = ["Candidates", "add", "candidates", "create", "drop", "empty", "is_available", "remove", "takes"]
+__all__ = ["Candidates", "add", "candidates", "create", "drop", "empty", "is_available", "is_sound", "remove", "takes"]
+
+_logger = logging.getLogger("kipu.vector")
 
 _CANDIDATES_PER_HIT = 4
 _FEWEST_CANDIDATES = 200
@@ -44,10 +48,13 @@ _SHADOWS = ("chunks", "rowids", "vector_chunks00")
 
 
 class Candidates(NamedTuple):
-    """Chunks that may be nearest to a query, and the highest cosine that any other one can have (-1: there is none)."""
+    """Chunks that may be nearest to a query, and the highest cosine that any other one can have."""
 
     ids: list[int]
     highest_other: float
+
+
+_PROVE_NOTHING = Candidates([], math.inf)
 
 
 # --- sqlite-vec ----------------------------------------------------------------------------------------------------
@@ -166,13 +173,52 @@ async def empty(connection: aiosqlite.Connection, space: VectorSpace) -> None:
             await connection.execute(f"DELETE FROM {name}")
 
 
+async def is_sound(connection: aiosqlite.Connection, space: VectorSpace) -> bool:
+    """Tell whether the tables have the chunks that they should have, and what vec0 keeps of them fits together.
+
+    What the vectors themselves say is not looked at.
+    """
+    table, error = _names(space)
+    chunks, rowids, vectors = (f"{table}_{shadow}" for shadow in _SHADOWS)
+    statement = f"""
+        SELECT
+            (SELECT count(*) FROM {error}) = 1
+            AND (SELECT count(*) FROM {rowids}) = (
+                SELECT count(*) FROM chunks
+                CROSS JOIN embeddings ON embeddings.space_id = ? AND embeddings.hash = chunks.hash
+            )
+            AND NOT EXISTS (
+                SELECT 1 FROM (SELECT DISTINCT chunk_id FROM {rowids}) AS needed
+                LEFT JOIN {chunks} AS kept ON kept.chunk_id = needed.chunk_id
+                LEFT JOIN {vectors} AS numbers ON numbers.rowid = needed.chunk_id
+                WHERE length(kept.validity) * 8 IS NOT kept.size OR length(kept.rowids) IS NOT kept.size * 8
+                    OR length(numbers.vectors) IS NOT kept.size * {space.dimension} OR kept.size IS NULL
+            )"""
+    try:
+        [(sound,)] = await connection.execute_fetchall(statement, (space.id,))
+    except (sqlite3.OperationalError, _driver().OperationalError) as said:
+        if not _is_of_tables(said):
+            raise
+        return False
+    return bool(sound)
+
+
+def _is_of_tables(error: Exception) -> bool:
+    """Tell whether it is a statement or a table that SQLite complains of, and not the file, a lock or the disk."""
+    generic = 1  # https://www.sqlite.org/rescode.html
+    return getattr(error, "sqlite_errorcode", generic) == generic
+
+
 # --- Searching -----------------------------------------------------------------------------------------------------
 
 
 async def candidates(
     connection: aiosqlite.Connection, embedding: QueryEmbedding, where: tuple[str, Sequence[Any]], limit: int
 ) -> Candidates:
-    """Return chunks that pass the filter and may be the ``limit`` nearest ones."""
+    """Return chunks that pass the filter and may be the ``limit`` nearest ones; none where that proves nothing.
+
+    So it is where there are few: the table cannot tell then whether it lacks some, and few are soon compared.
+    """
     await _load(connection)
     table, error = _names(embedding.space)
     condition, parameters = where
@@ -181,21 +227,25 @@ async def candidates(
     )"""
     wanted = min(_MOST_CANDIDATES, max(_FEWEST_CANDIDATES, _CANDIDATES_PER_HIT * limit))
     [query], [query_error] = _coarsen(embedding.vector[None, :])
-    rows = list(
-        await connection.execute_fetchall(
-            f"SELECT rowid, distance FROM {table} WHERE vector MATCH vec_int8(?) AND k = ? "
-            f"{'' if condition == '1' else filtered}",
-            [query.tobytes(), wanted, *parameters],
-        )
+    statement = (
+        f"SELECT rowid, distance FROM {table} WHERE vector MATCH vec_int8(?) AND k = ? "
+        f"{'' if condition == '1' else filtered}"
     )
-    ids = [row[0] for row in rows]
-    if len(rows) < wanted:
-        return Candidates(ids, -1.0)
-    [(largest,)] = await connection.execute_fetchall(f"SELECT largest FROM {error}")
+    try:
+        rows = list(await connection.execute_fetchall(statement, [query.tobytes(), wanted, *parameters]))
+    except (sqlite3.OperationalError, _driver().OperationalError) as said:
+        if not _is_of_tables(said) or "no such table" in str(said):  # which Kipu makes anew
+            raise
+        _logger.warning("The index of vectors is damaged (%s), and is not used. To mend it: kipu index", said)
+        return _PROVE_NOTHING
+    distances = [row[1] for row in rows if row[1] is not None and math.isfinite(row[1])]
+    errors = [row[0] for row in await connection.execute_fetchall(f"SELECT largest FROM {error}")]
+    if len(distances) < wanted or len(errors) != 1:
+        return _PROVE_NOTHING
     # sqlite-vec computes with float32 numbers, whose rounding adds up over the dimensions.
     rounding = embedding.space.dimension * 2.0**-23 + 1e-6
-    lowest = 1.0 - max(row[1] for row in rows)
-    return Candidates(ids, lowest + largest + float(query_error) + rounding)
+    lowest = 1.0 - max(distances)
+    return Candidates([row[0] for row in rows], lowest + errors[0] + float(query_error) + rounding)
 
 
 def _coarsen(vectors: Vectors) -> tuple[NDArray[np.int8], NDArray[np.float64]]:

@@ -25,11 +25,17 @@ _BLOCK = 4096
 """How many vectors are in memory at once in a scan: 6 MB of 384 numbers."""
 
 
+_NO_COSINE = 1.001
+"""From here on it is no matter of rounding."""
+
+
 def cosines(vectors: Vectors, query: Vectors) -> list[float]:
-    """Return the cosine of the query with each of the vectors, all of length 1."""
+    """Return the cosine of the query with each of the vectors, all of length 1; 0 for one that is damaged."""
     import numpy as np
 
-    exact = vectors.astype(np.float64) @ query.astype(np.float64)
+    with np.errstate(all="ignore"):  # where bits were lost, a number may be anything
+        exact = vectors.astype(np.float64) @ query.astype(np.float64)
+        exact = np.where(np.abs(exact) < _NO_COSINE, exact, 0.0)
     rounded: list[float] = np.clip(exact.round(DECIMALS), -1.0, 1.0).tolist()
     return rounded
 
@@ -48,10 +54,10 @@ async def scan(
 
     condition, parameters = where
     # CROSS JOIN keeps SQLite from going through all vectors once for each chunk.
+    filtered = "files CROSS JOIN chunks ON chunks.file_id = files.id"
     statement = f"""
         SELECT chunks.id, embeddings.vector
-        FROM chunks
-        {"" if condition == "1" else "CROSS JOIN files ON files.id = chunks.file_id"}
+        FROM {"chunks" if condition == "1" else filtered}
         CROSS JOIN embeddings ON embeddings.space_id = ? AND embeddings.hash = chunks.hash
         WHERE ({condition}) AND length(embeddings.vector) = {4 * embedding.space.dimension}"""
     nearest: list[tuple[int, float]] = []

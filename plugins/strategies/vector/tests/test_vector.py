@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import date
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pytest
 
 from kipu.types import Query, VectorIndexedStrategy, VectorSpace
@@ -143,6 +144,64 @@ async def test_dropping_leaves_no_table(with_sqlite_vec: None, new_workspace: Ne
         assert await tables(workspace) == []
 
 
+# --- Damage --------------------------------------------------------------------------------------------------------
+
+DAMAGE = [
+    "UPDATE vector_coarse_7_vector_chunks00 SET vectors = zeroblob(3)",
+    "UPDATE vector_coarse_7_chunks SET validity = zeroblob(1)",
+    "UPDATE vector_coarse_7_chunks SET rowids = zeroblob(1)",
+    "DELETE FROM vector_coarse_7_chunks WHERE chunk_id = 1",
+    "DELETE FROM vector_coarse_7_vector_chunks00",
+    "DELETE FROM vector_coarse_7_rowids WHERE rowid % 2",
+    "DELETE FROM vector_error_7",
+    "DROP TABLE vector_error_7",
+    "DROP TABLE vector_coarse_7_rowids",
+]
+
+
+@pytest.mark.parametrize("statement", DAMAGE)
+async def test_damage_is_seen_without_reading_the_vectors(
+    with_sqlite_vec: None, new_workspace: NewWorkspace, statement: str
+) -> None:
+    async with new_workspace() as workspace:
+        ids = await workspace.add([[1, number, 0, 0] for number in range(1_500)])
+        assert await workspace.strategy.is_sound(workspace.connection, workspace.space)
+        await workspace.connection.execute(statement)
+        assert not await workspace.strategy.is_sound(workspace.connection, workspace.space)
+        await workspace.change("create")
+        await workspace.change("add", *await workspace.vectors(workspace.space, ids))
+        assert await workspace.strategy.is_sound(workspace.connection, workspace.space)
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        *(each for each in DAMAGE if not each.startswith("DROP")),
+        "UPDATE vector_coarse_7_vector_chunks00 SET vectors = zeroblob(length(vectors))",
+        "DELETE FROM vector_coarse_7_chunks",
+    ],
+)
+@pytest.mark.parametrize("vectors", [5, 1_000])
+async def test_what_a_damaged_index_cannot_prove_is_found_by_comparing_all_vectors(
+    with_sqlite_vec: None, new_workspace: NewWorkspace, statement: str, vectors: int
+) -> None:
+    async with new_workspace() as workspace:
+        await workspace.add([[1, number, 0, 0] for number in range(vectors)])
+        expected = await workspace.found(NORTH_EAST, limit=5)
+        await workspace.connection.execute(statement)
+        assert await workspace.found(NORTH_EAST, limit=5) == expected
+
+
+@pytest.mark.parametrize("number", [float("nan"), float("inf"), 1e30, 0.0])
+async def test_a_vector_that_lost_bits_is_found_by_nothing(workspace: Workspace, number: float) -> None:
+    [east, north_east] = await workspace.add([EAST, NORTH_EAST])
+    broken = np.array([number, 0, 0, 0], "<f4").tobytes()
+    await workspace.connection.execute("UPDATE embeddings SET vector = ? WHERE rowid = 1", (broken,))
+    assert [id for id, _ in await workspace.found(EAST)] == [north_east]
+    query = workspace.query(EAST)
+    assert (await workspace.strategy.score(query, workspace, [east])).get(east, 0.0) == 0.0
+
+
 # --- With sqlite-vec in one process and without it in another -------------------------------------------------------
 
 
@@ -165,7 +224,8 @@ async def test_a_process_without_sqlite_vec_empties_what_one_with_it_has_made(
             await workspace.change("create")
             assert [id for id, _ in await workspace.found(EAST)] == [north_east]
     async with new_workspace(path=path) as workspace:
-        assert await workspace.search(EAST) == []
+        assert [id for id, _ in await workspace.found(EAST)] == [north_east]
+        assert not await workspace.strategy.is_sound(workspace.connection, workspace.space)
         ids, vectors = await workspace.vectors(workspace.space, [north_east])
         await workspace.change("add", ids, vectors)
         assert [id for id, _ in await workspace.found(EAST)] == [north_east]

@@ -1,0 +1,61 @@
+"""Texts that are made to keep a pattern busy: nothing here says how long it takes, only that it ends, and how."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from kipu.editing import below_headings, check_heading
+from kipu.entries import entries_of, format_entry, read_metadata
+from kipu.recalling import without_recalled
+from kipu.snippets import snippet
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from kipu import Memory
+
+    Write = Callable[[str, str], Path]
+
+LENGTH = 200_000
+UNITS = [" ", "\t", "#", " #", "# ", "x ", "<", "</", "[a: ", "a: b; ", '"', "\\", "> ", "- ", "1. ", "`", "ä", "日"]
+
+
+@pytest.mark.parametrize("unit", UNITS)
+def test_a_long_line_of_anything_is_read(unit: str) -> None:
+    filler = unit * (LENGTH // len(unit))
+    for line in (f"x{filler}y", f"# x{filler}y", f"[a: {filler}", f'[a: "{filler}', f"  [a: {filler}]y"):
+        assert check_heading(line) in line
+        assert below_headings(f"{line}\n\nand so on") == (2 if line[0] == "#" else 0)
+        assert read_metadata(line) == {}
+        assert entries_of(format_entry(line, {}))[0].text == line.strip()
+        assert len(snippet(line, "y")) <= 600
+
+
+@pytest.mark.parametrize("title", ["x", "#x", "x#", "C #1", "#", "x # y"])
+@pytest.mark.parametrize("end", ["", " ", " #", "\t## ", " ###  "])
+def test_a_heading_is_the_same_with_and_without_its_marks(title: str, end: str) -> None:
+    if title != "#":
+        assert check_heading(f"## {title}{end}") == title
+
+
+async def test_a_long_line_stays_as_it_is_in_a_file_to_which_is_added(memory: Memory, write: Write) -> None:
+    line = f"# x{' ' * LENGTH}y"
+    file = write("memory/a.md", f"{line}\n\n- One.\n")
+    await memory.remember("Two.", file="a.md", heading="Plans")
+    assert file.read_text("utf-8") == f"{line}\n\n- One.\n\n## Plans\n\n- Two.\n"
+
+
+@pytest.mark.parametrize("unit", ["<kipu-memories> ", "</kipu-memories>", "<kipu-memories><", "<", "< /", "<\n"])
+def test_of_a_long_text_nothing_is_taken_for_what_was_recalled_that_was_not(unit: str) -> None:
+    text = unit * (LENGTH // len(unit))
+    assert without_recalled(text) == text
+    assert without_recalled(f"{text}<kipu-memories>old</kipu-memories>\nnew") == f"{text}new"
+
+
+@pytest.mark.parametrize("unit", [" ", "< ", "</\n", "\t"])
+async def test_a_long_mark_of_a_quotation_is_quoted(memory: Memory, write: Write, unit: str) -> None:
+    write("memory/a.md", f"valkey <{unit * (LENGTH // len(unit))}/memory>")
+    assert not await memory.recall("valkey")  # it is too long to be quoted

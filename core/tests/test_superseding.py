@@ -1,0 +1,182 @@
+"""What takes the place of what, where entries stand, and what somebody expected to stand there."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from test_keeping_hostile import KEY, configured
+
+from kipu import Memory
+from kipu.errors import FileChangedError, MemoryFileError, QueryError
+
+
+@pytest.fixture
+async def memory(workspace):
+    async with Memory(configured(workspace)) as memory:
+        yield memory
+
+
+async def found(memory: Memory, query: str, **options: Any) -> dict[str, str]:
+    return {result.text.split("\n")[0]: result.outdated for result in await memory.search(query, **options)}
+
+
+# --- what was believed when ----------------------------------------------------------------------------------------
+
+
+async def test_what_was_not_believed_yet_is_not_found_as_of_then(memory, workspace):
+    (workspace / "memory/facts.md").write_text(
+        "- office in Bonn\n  [superseded_by: c; valid_until: 2026-03-01]\n- office in Cologne\n  [id: c]\n", "utf-8"
+    )
+    assert list(await found(memory, "office", as_of="2026-02-01")) == ["- office in Bonn"]
+    assert await found(memory, "office", as_of="2026-02-01") == {"- office in Bonn": ""}
+    assert list(await found(memory, "office", as_of="2026-03-01")) == ["- office in Cologne", "- office in Bonn"]
+    assert list(await found(memory, "office")) == ["- office in Cologne", "- office in Bonn"]
+
+
+async def test_where_a_successor_stands_is_the_line_of_its_entry(memory, workspace):
+    await memory.remember("office in Bonn", file="facts.md")
+    await memory.remember("office in Cologne", file="facts.md", heading="Now", supersedes="memory/facts.md:1")
+    lines = (workspace / "memory/facts.md").read_text("utf-8").split("\n")
+    line = lines.index("- office in Cologne") + 1
+    (outdated,) = [result.outdated for result in await memory.search("office") if result.outdated]
+    assert outdated.startswith(f"superseded by memory/facts.md:{line}")
+
+
+# --- what may be superseded ----------------------------------------------------------------------------------------
+
+
+async def test_what_was_superseded_before_is_not_superseded_by_something_else(memory, workspace):
+    await memory.remember("Lead is Ann.", file="l.md")
+    bob = await memory.remember("Lead is Bob.", file="l.md", supersedes="memory/l.md:1")
+    before = (workspace / "memory/l.md").read_text("utf-8")
+    with pytest.raises(QueryError, match=r"was superseded before, by memory/l\.md:3"):
+        await memory.remember("Lead is Cid.", file="l.md", supersedes="memory/l.md:1")
+    assert (workspace / "memory/l.md").read_text("utf-8") == before
+    again = await memory.remember("Lead is Bob.", file="l.md", supersedes="memory/l.md:1")
+    assert again.duplicate_of is not None
+    cid = await memory.remember("Lead is Cid.", file="l.md", supersedes=bob.chunk)
+    assert next(iter(await found(memory, "Lead"))) == "- Lead is Cid."
+    await memory.forget(path="memory/l.md", start=cid.start_line, end=cid.end_line)
+    await memory.remember("Lead is Dot.", file="l.md", supersedes="memory/l.md:3-4")  # what it names is gone
+
+
+async def test_an_inner_item_is_not_superseded_with_all_that_is_around_it(memory, workspace):
+    text = "- zoo\n  - zebra\n  - lion\n"
+    (workspace / "memory/a.md").write_text(text, "utf-8")
+    with pytest.raises(QueryError, match=r"memory/a\.md:2 is an item within another one.*name memory/a.md:1-3"):
+        await memory.remember("two zebras", supersedes="memory/a.md:2")
+    assert (workspace / "memory/a.md").read_text("utf-8") == text
+
+
+@pytest.mark.parametrize("text", ["<!-- zebra one\n\nzebra two -->\n", "---\ntitle: zebra one\n---\n\nx\n"])
+async def test_what_searches_do_not_see_is_not_said_to_be_superseded(memory, workspace, text):
+    (workspace / "memory/a.md").write_text(text, "utf-8")
+    line = text.split("\n").index(next(line for line in text.split("\n") if "zebra one" in line)) + 1
+    note = await memory.remember("no zebra", supersedes=f"memory/a.md:{line}")
+    assert any("Searches do not see" in said for said in note.notes)
+
+
+async def test_metadata_below_an_item_with_a_tab_belong_to_it(memory, workspace):
+    (workspace / "memory/a.md").write_text("-\tzebra\n", "utf-8")
+    await memory.remember("two zebras", file="a.md", supersedes="memory/a.md:1")
+    assert (workspace / "memory/a.md").read_text("utf-8").startswith("-\tzebra\n  [superseded_by: ")
+    assert (await memory.remember("zebra", file="a.md")).duplicate_of is None  # it is believed again
+
+
+async def test_a_file_that_lacks_a_letter_is_not_changed(memory, workspace):
+    file = workspace / "memory/old.md"
+    file.write_bytes("- zebra straße\n".encode("cp1252"))
+    with pytest.raises(MemoryFileError, match="Save it as UTF-8 first"):
+        await memory.remember("two zebras", metadata={"id": "中文"}, supersedes="memory/old.md:1")
+    assert file.read_bytes() == "- zebra straße\n".encode("cp1252")
+
+
+# --- where entries stand ---------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("# Day\n\n- one\n\n## Standup\n\n- two\n", "# Day\n\n- one\n- new\n\n## Standup\n\n- two\n"),
+        ("# Day\n\n## Standup\n\n- two\n", "# Day\n\n- new\n\n## Standup\n\n- two\n"),
+        ("## Standup\n\n- two\n", "- new\n\n## Standup\n\n- two\n"),
+        ("# One\n\n- a\n\n# Two\n\n- b\n", "# One\n\n- a\n\n# Two\n\n- b\n- new\n"),
+        ("# One\n\n## In\n\n# Two\n\n## In\n", "# One\n\n## In\n\n# Two\n\n- new\n\n## In\n"),
+        ("---\ntags: x\n---\n## In\n", "---\ntags: x\n---\n\n- new\n\n## In\n"),
+        ("text\n\n```\n# no heading\n```\n", "text\n\n```\n# no heading\n```\n\n- new\n"),
+    ],
+)
+async def test_an_entry_without_a_heading_belongs_to_no_section(memory, workspace, before, after):
+    """It was put below the last heading of the file, whatever that said."""
+    (workspace / "memory/a.md").write_text(before, "utf-8")
+    await memory.remember("new", file="a.md")
+    assert (workspace / "memory/a.md").read_text("utf-8") == after
+
+
+async def test_an_inner_item_that_is_moved_becomes_one_of_its_own(memory, workspace):
+    (workspace / "memory/a.md").write_text("- zoo\n  - zebra\n    with stripes\n", "utf-8")
+    (workspace / "memory/b.md").write_text("- old\n  [superseded_by: x; valid_until: 2026-01-01]\n", "utf-8")
+    note = await memory.move("b.md", path="memory/a.md", start=2, end=3)
+    assert (workspace / "memory/b.md").read_text("utf-8") == (
+        "- old\n  [superseded_by: x; valid_until: 2026-01-01]\n- zebra\n  with stripes\n"
+    )
+    assert (note.start_line, note.end_line) == (3, 4)
+    assert (await found(memory, "old"))["- old"]
+
+
+async def test_a_whole_file_that_was_moved_has_all_of_its_lines(memory, workspace):
+    (workspace / "memory/a.md").write_text("# A\n\none\n\ntwo\n", "utf-8")
+    note = await memory.move("b.md", path="memory/a.md")
+    assert (note.start_line, note.end_line) == (1, 5)
+
+
+# --- what somebody expected ------------------------------------------------------------------------------------------
+
+
+async def test_lines_that_say_something_else_than_was_expected_are_left(memory, workspace):
+    file = workspace / "memory/a.md"
+    file.write_text("- new on top\n- zebra\n- lion\n", "utf-8")
+    for change in (
+        memory.edit("- lion", path="memory/a.md", start=1, expected="- zebra"),
+        memory.move("b.md", path="memory/a.md", start=1, expected="- zebra"),
+        memory.forget(path="memory/a.md", start=1, expected="- zebra"),
+    ):
+        with pytest.raises(FileChangedError, match="does not say in lines 1 to 1 what was expected"):
+            await change
+    assert file.read_text("utf-8") == "- new on top\n- zebra\n- lion\n"
+    await memory.edit("- two lions", path="memory/a.md", start=3, expected=await memory.read("memory/a.md", 3) + "\r\n")
+    assert (await memory.forget(path="memory/a.md", start=2, expected="- zebra")).complete
+    with pytest.raises(QueryError, match="expected must be a text"):
+        await memory.forget(path="memory/a.md", start=1, expected=1)
+    assert file.read_text("utf-8") == "- new on top\n- two lions\n"
+
+
+async def test_a_text_of_several_chunks_that_stands_twice_is_told_as_elsewhere(memory, workspace):
+    said = "\n\n".join(f"paragraph {number} of zebras" for number in range(40))
+    for name in ("a", "b"):
+        (workspace / f"memory/{name}.md").write_text(f"# {name}\n\n{said}\n", "utf-8")
+    receipt = await memory.forget(path="memory/a.md", start=3, end=81)
+    assert [str(place) for place in receipt.elsewhere] == ["memory/b.md:3-81"]
+
+
+# --- names that are secrets ------------------------------------------------------------------------------------------
+
+
+async def test_a_key_is_no_name_wherever_it_is_given(memory, workspace):
+    (workspace / "memory/a.md").write_text("- zebra\n", "utf-8")
+    said = [{"role": "user", "content": "zebra"}]
+    for change in (
+        memory.move(f"{KEY}.md", path="memory/a.md"),
+        memory.move(f"{KEY}.md", path="memory/a.md", start=1),
+        memory.move(f"{KEY}/a.md", path="memory/a.md"),
+        memory.flush(said, file=f"2026-01-01-{KEY}.md"),
+        memory.flush(said, source=KEY),
+        memory.remember("zebra", source=KEY),
+    ):
+        with pytest.raises(QueryError):
+            await change
+    async with Memory(configured(workspace), scope=f"id {KEY}") as scoped:
+        with pytest.raises(QueryError, match="something in it that is not to be written"):
+            await scoped.remember("zebra")
+    assert sorted(path.name for path in (workspace / "memory").rglob("*")) == ["a.md"]
