@@ -372,6 +372,105 @@ async def test_damage_in_the_index_of_vectors_is_mended_by_force(workspace: Path
             assert (await memory.search("pier3"))[0].path == "memory/003.md"
 
 
+DAMAGE = [
+    "UPDATE vector_coarse_1_vector_chunks00 SET vectors = zeroblob(3)",
+    "UPDATE vector_coarse_1_vector_chunks00 SET vectors = zeroblob(length(vectors))",
+    "UPDATE vector_coarse_1_chunks SET validity = zeroblob(1)",
+    "DELETE FROM vector_coarse_1_chunks",
+    "DELETE FROM vector_coarse_1_rowids",
+    "DROP TABLE vector_coarse_1_chunks",
+    "DROP TABLE vector_coarse_1_rowids",
+    "DELETE FROM vector_error_1",
+    "DROP TABLE vector_error_1",
+]
+
+
+@pytest.mark.parametrize("strategy", ["vector", "hybrid"])
+@pytest.mark.parametrize("statement", DAMAGE)
+async def test_damage_in_the_index_of_vectors_changes_no_answer_and_is_mended_by_indexing(
+    workspace: Path, write: Write, server: EmbeddingServer, statement: str, strategy: str
+) -> None:
+    pytest.importorskip("sqlite_vec")
+    fill(write, 5)
+    (workspace / "memory/long.md").unlink()
+    async with opened(workspace, server.url, strategy) as memory:
+        await memory.index()
+        expected = [(result.path, result.score) for result in await memory.search("pier3")]
+        if not changed_by(workspace, statement):
+            pytest.skip("SQLite loads no extensions here, so that nothing is kept")
+        results = await memory.search("pier3")
+        assert ([(result.path, result.score) for result in results], results.degraded) == (expected, False)
+        write("memory/new.md", "# Note 77\n\nThe harbour77 has ferries, berths and pier77.\n")
+        assert (await memory.search("pier77"))[0].path == "memory/new.md"
+        count = server.count
+        report = await memory.index()
+        assert (report.pending_vectors, server.count) == (0, count)
+        assert (await memory.index()).notes == []
+        assert (await memory.search("pier3"))[0].path == "memory/003.md"
+
+
+def damage(workspace: Path) -> None:
+    """Write something else over the first pages of the index."""
+    with open(workspace / ".kipu/index.sqlite", "r+b") as file:
+        file.seek(100)
+        file.write(bytes(range(256)) * 31)
+
+
+def changed_by(workspace: Path, statement: str) -> bool:
+    """Change the index behind Kipu's back; false where there is no such table."""
+    from kipu.driver import choose_driver
+
+    connection = choose_driver().connect(workspace / ".kipu/index.sqlite", isolation_level=None)
+    try:
+        names = [row[0] for row in connection.execute("SELECT name FROM sqlite_master")]
+        if "vector_coarse_1_rowids" not in names:
+            return False
+        connection.execute(statement)
+    finally:
+        connection.close()
+    return True
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "UPDATE embeddings SET vector = zeroblob(length(vector)) WHERE id % 2",
+        "UPDATE spaces SET dimension = 0",
+        "UPDATE embeddings SET vector = x'0000c07f' || substr(vector, 5) WHERE id % 2",
+        "UPDATE embeddings SET vector = x'ffff7f7f' || substr(vector, 5) WHERE id % 2",
+    ],
+)
+async def test_vectors_that_lost_bits_are_made_again_by_force_without_a_warning(
+    workspace: Path, write: Write, server: EmbeddingServer, statement: str
+) -> None:
+    fill(write, 6)
+    (workspace / "memory/long.md").unlink()
+    async with opened(workspace, server.url, "vector") as memory:
+        await memory.index()
+        expected = [(result.path, result.score) for result in await memory.search("pier3 harbour4")]
+        changed_by(workspace, statement)
+        await memory.search("pier3")
+        report = await memory.index(force=True)
+        assert (report.pending_vectors, report.notes) == (0, [])
+        assert [(result.path, result.score) for result in await memory.search("pier3 harbour4")] == expected
+
+
+@pytest.mark.parametrize("strategy", ["vector", "hybrid"])
+async def test_searches_at_once_while_another_memory_mends_the_index_answer(
+    workspace: Path, write: Write, server: EmbeddingServer, strategy: str
+) -> None:
+    fill(write, 40)
+    (workspace / "memory/long.md").unlink()
+    async with opened(workspace, server.url, strategy) as one, opened(workspace, server.url, strategy) as other:
+        await one.index()
+        for memory in (one, other):
+            await memory.search("pier3")
+        damage(workspace)
+        searches = [memory.search(f"harbour{number} pier{number}") for number in range(3) for memory in (one, other)]
+        for number, results in enumerate(await asyncio.gather(*searches)):
+            assert results[0].path == f"memory/00{number // 2}.md"
+
+
 # --- 12: another model or dimension is an error, or is mixed with the first -------------------------------------------
 
 

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import attrs
 import numpy as np
 import pytest
-from doubles import Hashing, Nearest, Other, always, answering, fill, named
+from doubles import Hashing, Nearest, Other, Words, always, answering, fill, named
 
 from kipu import Memory
-from kipu.errors import EmbedderError, TextTooLongError
+from kipu.errors import EmbedderError, IndexUnavailableError, TextTooLongError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -222,6 +222,42 @@ async def test_the_embedder_with_more_vectors_answers_whatever_the_other_was_ref
         assert results.notes == ["2 chunks are not embedded yet, and found by words only. To embed all: kipu index"]
 
 
+@pytest.mark.parametrize("again", [False, True])
+async def test_another_dimension_in_the_middle_is_said_once_and_blames_no_text(
+    meaning: Any, write: Write, again: bool
+) -> None:
+    fill(write, 40)
+    async with meaning() as memory:
+        await memory.index()
+        fill(write, 120)
+        other = Hashing(dimension=32)
+        memory.config.index.embedder.misbehave = lambda number, texts: np.array([other.vector(text) for text in texts])
+        memory.config.index.embedder.calls.clear()
+        for _ in range(2):
+            report = await memory.index() if again else await memory.search("note1")
+            assert len(report.notes) == 1
+            assert "returned vectors of dimension 32" in report.notes[0]
+        assert len(memory.config.index.embedder.calls) <= (3 if again else 2)
+        async with memory._database.reader() as connection:
+            refused = await connection.execute_fetchall("SELECT count(*) FROM unembedded WHERE problem > ''")
+            assert [tuple(row) for row in refused] == [(0,)]
+
+
+async def test_copies_of_a_text_keep_no_other_from_being_told_apart_in_the_same_run(meaning: Any, write: Write) -> None:
+    for number in range(50):
+        write(f"memory/a{number}.md", "harmless\n")
+        write(f"memory/b{number}.md", "POISON\n")
+    async with meaning(Hashing(misbehave=picky("POISON"))) as memory:
+        write("memory/first.md", "first\n")
+        await memory.search("first")
+        write("memory/second.md", "second\n")
+        report = await memory.index()
+        assert report.pending_vectors == 50
+        async with memory._database.reader() as connection:
+            suspects = await connection.execute_fetchall("SELECT count(*) FROM unembedded WHERE problem = ''")
+            assert [tuple(row) for row in suspects] == [(0,)]
+
+
 # --- several at once ----------------------------------------------------------------------------------------------
 
 
@@ -363,6 +399,8 @@ def test_an_event_loop_that_ends_in_the_middle_leaves_nothing_locked(workspace: 
         "UPDATE embeddings SET vector = zeroblob(32)",
         "DELETE FROM embeddings WHERE id = 2",
         "DELETE FROM embeddings",
+        "UPDATE spaces SET dimension = 0",
+        "UPDATE spaces SET dimension = -1",
     ],
 )
 @pytest.mark.parametrize("force", [False, True])
@@ -385,11 +423,26 @@ async def test_vectors_that_are_lost_or_cannot_be_are_made_again_by_indexing(
         assert (await memory.search("note3"))[0].path == "memory/003.md"
 
 
+@pytest.mark.parametrize("number", ["00000000", "0000c07f", "0100807f", "0000807f", "ffff7f7f"])
+async def test_vectors_that_lost_bits_are_made_again_by_force(meaning: Any, write: Write, number: str) -> None:
+    fill(write, 5)
+    async with meaning() as memory:
+        await memory.index()
+        async with memory._database.transaction() as connection:
+            await connection.execute("UPDATE embeddings SET vector = ? WHERE id < 3", (bytes.fromhex(number) * 64,))
+        write("memory/copy.md", "note4 about topic4\n")
+        await memory.search("note1")
+        report = await memory.index(force=True)
+        assert (report.embedded, report.pending_vectors, report.notes) == (2, 0, [])
+        for number_of_file in range(4):
+            found = await memory.search(f"note{number_of_file}")
+            assert found[0].path == f"memory/00{number_of_file}.md"
+
+
 async def test_what_cannot_be_stored_is_not_embedded(
     meaning: Any, embedder: Hashing, write: Write, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from kipu.database import Database
-    from kipu.errors import IndexUnavailableError
 
     fill(write, 3)
     async with meaning() as memory:
@@ -407,6 +460,70 @@ async def test_what_cannot_be_stored_is_not_embedded(
         results = await memory.search("note1")
         assert any("read-only" in note for note in results.notes)
     assert [text for call in embedder.calls for text in call if "topic" in text] == []
+
+
+async def test_a_full_disk_costs_no_call_and_every_search_says_so(
+    meaning: Any, embedder: Hashing, write: Write
+) -> None:
+    resource = pytest.importorskip("resource")
+    fill(write, 100)
+    async with meaning(strategy=Words()) as memory:
+        await memory.index()
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    async with meaning() as memory:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (40_000, limits[1]))
+        try:
+            for _ in range(3):
+                results = await memory.search("note1", strategy=None)
+                assert any("could not be embedded" in note and "disk" in note for note in results.notes)
+            with pytest.raises(IndexUnavailableError, match="disk"):
+                await memory.index()
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+        assert embedder.calls == []
+        assert (await memory.index()).embedded == 100
+        async with memory._database.reader() as connection:
+            rows = await connection.execute_fetchall("SELECT space_id FROM embeddings WHERE space_id < 1")
+            assert list(rows) == []
+
+
+async def test_closing_ends_what_is_being_indexed(meaning: Any, write: Write) -> None:
+    started = asyncio.Event()
+
+    @attrs.define
+    class Hanging(Hashing):
+        async def embed(self, texts: Any, *, role: Any) -> Any:
+            rows = await Hashing.embed(self, texts, role=role)
+            if len(self.calls) == 2:
+                started.set()
+                await asyncio.Event().wait()
+            return rows
+
+    fill(write, 300)
+    embedder = Hanging()
+    memory = meaning(embedder)
+    running = asyncio.create_task(memory.index())
+    await started.wait()
+    await memory.close()
+    with pytest.raises(IndexUnavailableError, match="was closed while it was indexing"):
+        await running
+    assert (len(embedder.calls), embedder.closed) == (2, 1)
+    assert (await memory.index()).embedded == 300 - 64
+    await memory.close()
+
+
+async def test_closing_before_anything_was_asked_for_keeps_it_from_being_asked(meaning: Any, write: Write) -> None:
+    fill(write, 300)
+    embedder = Hashing()
+    memory = meaning(embedder)
+    closed: list[Any] = []
+    running = asyncio.create_task(
+        memory.index(on_progress=lambda done, total: closed.append(asyncio.create_task(memory.close())))
+    )
+    with pytest.raises(IndexUnavailableError, match="was closed"):
+        await running
+    await asyncio.gather(*closed)
+    assert embedder.calls == []
 
 
 async def test_a_search_with_nothing_to_embed_takes_no_lock(

@@ -180,3 +180,16 @@ async def test_a_key_is_no_name_wherever_it_is_given(memory, workspace):
         with pytest.raises(QueryError, match="something in it that is not to be written"):
             await scoped.remember("zebra")
     assert sorted(path.name for path in (workspace / "memory").rglob("*")) == ["a.md"]
+
+
+# --- recalling within a budget -------------------------------------------------------------------------------------
+
+
+async def test_a_budget_that_the_best_does_not_fit_into_says_so(memory):
+    await memory.remember("zebra lion " + "grass " * 80, file="a.md")
+    await memory.remember("zebra", file="b.md")
+    recalled = await memory.recall("zebra lion grass", max_tokens=60)
+    assert [result.path for result in recalled.results] == ["memory/b.md"]
+    assert recalled.results.notes == [
+        "The best of what was found, memory/a.md:1, does not fit into 60 tokens: allow more."
+    ]

@@ -39,16 +39,19 @@ async def test_who_does_not_wait_is_told_at_once(tmp_path: Path) -> None:
 
 async def test_who_waits_comes_before_who_has_just_had_a_turn(tmp_path: Path) -> None:
     order: list[str] = []
+    left = {"a": 3, "b": 3}
+    turns = {name: Turns(tmp_path / "turns.lock") for name in left}
 
-    async def work(name: str) -> None:
-        turns = Turns(tmp_path / "turns.lock")
-        for _ in range(3):
-            async with turns.next(60.0, nothing_new) as own:
+    async def work(name: str, other: str) -> None:
+        while left[name]:
+            async with turns[name].next(60.0, nothing_new) as own:
                 assert own
                 order.append(name)
-                await asyncio.sleep(0.2)  # longer than it takes to look again
+                left[name] -= 1
+                while left[other] and not turns[other]._held:  # noqa: ASYNC110 (until it waits, which it does not say)
+                    await asyncio.sleep(0)
 
-    await asyncio.gather(work("a"), work("b"))
+    await asyncio.gather(work("a", "b"), work("b", "a"))
     assert order in (["a", "b"] * 3, ["b", "a"] * 3)
 
 

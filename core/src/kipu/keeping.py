@@ -231,7 +231,7 @@ class Keeping:
         expected: str | None,
     ) -> Note:
         """Put a text in the place of another one. See `kipu.Memory.edit`."""
-        if isinstance(text, str) and not text.strip():
+        if not str(text).strip():
             raise QueryError("There is nothing to put there: the text is empty. To take lines out, forget them.")
         said_in(text)  # what cannot be written is not looked for
         if chunk is None and start is None:

@@ -292,8 +292,8 @@ class Plugins:
                 )
         if not self.names(kind):
             raise PluginNotFoundError(
-                f'No plugin with {"an" if kind[0] in "aeiou" else "a"} {kind} is installed, so there is no "{name}". The standard ones come with: '
-                "pip install kipu"
+                f'No plugin with {"an" if kind == "embedder" else "a"} {kind} is installed, so there is no "{name}". '
+                "The standard ones come with: pip install kipu"
             )
         ours = DISTRIBUTIONS.get((kind, name))
         said = f" It comes with: pip install {ours}" if ours else ""

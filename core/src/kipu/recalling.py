@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from .errors import QueryError
 from .index import CHUNK_COLUMNS, CHUNKS_AND_FILES, stored_chunk
-from .types import Recall, SearchResults
+from .types import Place, Recall, SearchResults
 from .vectors import parts
 
 if TYPE_CHECKING:
@@ -71,9 +71,13 @@ async def compose(database: Database, results: SearchResults, max_tokens: int) -
     for chunk in _order(files, results):
         page.add(chunk)
     text = page.text()
+    used = page.used(results)
     if results and not text:
-        results.notes.append(f"Of what was found, nothing fits into {max_tokens:,} tokens: allow more.")
-    return Recall(text, page.used(results), estimate_tokens(text))
+        used.notes.append(f"Of what was found, nothing fits into {max_tokens:,} tokens: allow more.")
+    elif results and results[0].chunk not in {result.chunk for result in used}:
+        best = Place(results[0].path, results[0].start_line, results[0].end_line)
+        used.notes.append(f"The best of what was found, {best}, does not fit into {max_tokens:,} tokens: allow more.")
+    return Recall(text, used, estimate_tokens(text))
 
 
 async def _files(database: Database, paths: Sequence[str]) -> dict[str, list[StoredChunk]]:

@@ -142,7 +142,10 @@ async def add(connection: aiosqlite.Connection, space: VectorSpace, ids: Sequenc
 async def remove(connection: aiosqlite.Connection, space: VectorSpace, ids: Sequence[int]) -> None:
     """Forget chunks; ids that are not indexed are passed over."""
     await _load(connection)
-    table, _ = _names(space)
+    table, error = _names(space)
+    # Where one of its tables is missing, vec0 may end the process.
+    needed = ", ".join(f"{table}_{shadow}" for shadow in _SHADOWS)
+    await connection.execute_fetchall(f"SELECT 1 FROM {error}, {needed} LIMIT 0")
     await connection.executemany(f"DELETE FROM {table} WHERE rowid = ?", [(chunk_id,) for chunk_id in ids])
 
 
