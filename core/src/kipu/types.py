@@ -268,8 +268,8 @@ class Flusher(Protocol):
 
     What to look for, and how to answer, stands in the instructions, which the kernel writes; a flusher only asks its
     model. Three more things are optional. ``window``: how many tokens of messages and instructions it takes in one
-    call, a whole number, or None, which is 32,000; a longer conversation comes in parts.
-    ``model``: the name of the model that it asks where a call names none. ``async close()``: called when the memory is closed.
+    call, a whole number, or None, which is 32,000; a longer conversation comes in parts. ``model``: the name of the
+    model that it asks where a call names none. ``async close()``: called when the memory is closed.
     """
 
     async def distill(
