@@ -244,13 +244,12 @@ async def test_another_dimension_in_the_middle_is_said_once_and_blames_no_text(
 
 
 async def test_copies_of_a_text_keep_no_other_from_being_told_apart_in_the_same_run(meaning: Any, write: Write) -> None:
-    for number in range(50):
-        write(f"memory/a{number}.md", "harmless\n")
-        write(f"memory/b{number}.md", "POISON\n")
     async with meaning(Hashing(misbehave=picky("POISON"))) as memory:
         write("memory/first.md", "first\n")
-        await memory.search("first")
-        write("memory/second.md", "second\n")
+        await memory.index()
+        for number in range(50):
+            write(f"memory/a{number}.md", "harmless\n")
+            write(f"memory/b{number}.md", "POISON\n")
         report = await memory.index()
         assert report.pending_vectors == 50
         async with memory._database.reader() as connection:

@@ -139,15 +139,16 @@ class Run:
             space = await space_of(connection, self.chosen.identity)
             lost = space.id > 0 and await something_lost(connection, space)
             tables = await tables_of(connection, self.strategies, self.chosen.identity)
-            damaged = {each.key for each in tables if not await each.is_sound(connection)}
+            stale = await outdated(connection, tables)
+            damaged = {each.key for each in tables if each not in stale and not await each.is_sound(connection)}
         if lost or damaged:
             async with self.database.transaction(self.wait) as connection:
                 if lost:
                     await mend(connection, space)
                 tables = await tables_of(connection, self.strategies, self.chosen.identity)
-                stale = {each.key for each in await outdated(connection, tables)}
+                stale = await outdated(connection, tables)
                 for each in tables:
-                    if each.key in stale | damaged:
+                    if each in stale or each.key in damaged:
                         await backfill(connection, each)
         self.report.notes += [
             f"What the strategy {name} keeps of the vectors was damaged, and was made anew."
