@@ -102,7 +102,9 @@ class Asking:
         import numpy as np
 
         try:
-            rows = np.asarray(await _started(self.embedder, texts, role), dtype=np.float32)
+            answer = await _started(self.embedder, texts, role)
+            with np.errstate(over="ignore"):  # what is too large for a vector is told by name, and not as a warning
+                rows = np.asarray(answer, dtype=np.float32)
         except KipuError as error:
             if isinstance(error, EmbedderError):
                 raise

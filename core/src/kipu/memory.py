@@ -62,7 +62,10 @@ class Memory(SearchableMemory):
         self._forgetting = Forgetting(self._workspace.root, self._database, self._syncing, where, self._keeping)
 
     async def close(self) -> None:
-        """Close the index, let go of the embedder, and stop watching. A closed memory can be used again."""
+        """Close the index, let go of the embedder, and stop watching. A closed memory can be used again.
+
+        What is being embedded ends; an `index` that is going on raises `IndexUnavailableError`.
+        """
         await self.stop_watching()
         await super().close()
 

@@ -88,7 +88,10 @@ class SearchableMemory:
         await self.close()
 
     async def close(self) -> None:
-        """Close the index, and let go of the embedder. A closed memory opens them again when it is used again."""
+        """Close the index, and let go of the embedder. A closed memory opens them again when it is used again.
+
+        What is being embedded ends; an `index` that is going on raises `IndexUnavailableError`.
+        """
         await self._syncing.embeddings.close()
         await self._database.close()
 

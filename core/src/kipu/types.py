@@ -221,7 +221,9 @@ class VectorIndexedStrategy(Strategy, Protocol):
     """A strategy with an index of vectors of its own, one for each vector space; as `IndexedStrategy` in all else.
 
     It has ``needs_vectors = True``. A chunk is added when it gets its vector, in the transaction that stores it.
-    ``async scrub(connection, space)`` is optional.
+    ``async scrub(connection, space)`` is optional, and so is ``async is_sound(connection, space)``, which
+    `Memory.index` asks: whether the tables are whole, as far as that can be told without reading all of them. Where
+    they are not, they are made anew.
     """
 
     needs_vectors: bool

@@ -174,7 +174,7 @@ def main(arguments: list[str] | None = None) -> None:
 def _stop(*_: object) -> None:
     """End at once, as Ctrl-C asks for; asyncio would do so only when its threads are done with their files."""
     show_cursor = "\x1b[?25h" if sys.stderr.isatty() else ""  # a progress bar hides it
-    os.write(2, f"{show_cursor}\nInterrupted. What was indexed so far is kept.\n".encode())
+    os.write(2, f"{show_cursor}\nInterrupted. What was done so far is kept.\n".encode())
     os._exit(130)  # the index is safe: what was not committed is rolled back when it is opened again
 
 
@@ -187,7 +187,7 @@ def _run(arguments: list[str] | None) -> Any:
         error.show()
         return error.exit_code
     except (click.Abort, KeyboardInterrupt):
-        click.echo("Interrupted. What was indexed so far is kept.", err=True)
+        click.echo("Interrupted. What was done so far is kept.", err=True)
         return 130
     except Exception as error:
         return _explain(error)

@@ -21,6 +21,7 @@ from kipu.errors import ConversationTooLongError, FlusherError
 from kipu.types import Distillation
 
 from .keys import can_tell, missing_keys, no_key
+from .redirects import no_redirects
 from .transcript import transcript
 
 if TYPE_CHECKING:
@@ -31,6 +32,9 @@ if TYPE_CHECKING:
 __all__ = ["LitellmFlusher"]
 
 _USUAL_WINDOW = 32_000
+
+# Loggers of libraries, each with the variable by which somebody asks for what they say.
+_LOGS = {"LiteLLM": "LITELLM_LOG", "openai": "OPENAI_LOG"}
 
 # What LiteLLM says of parts that it imports late: where warnings are errors, they would fail.
 _WARNINGS_OF_ITSELF = (".*`ReadOnly` qualifier", "Pydantic serializer warnings")
@@ -52,7 +56,11 @@ def _is_address(value: Any) -> bool:
 
 def _is_key(value: Any) -> bool:
     text = value["env"] if isinstance(value, dict) and [*value] == ["env"] else value
-    return isinstance(text, str) and text.strip() != ""
+    return isinstance(text, str) and text.strip() != "" and _fits_into_a_header(text)
+
+
+def _fits_into_a_header(key: str) -> bool:
+    return key.isascii() and key.isprintable()
 
 
 @attrs.frozen
@@ -147,9 +155,11 @@ class LitellmFlusher:
             {"role": "system", "content": instructions},
             {"role": "user", "content": transcript(messages)},
         ]
+        litellm = _load()
         try:
-            async with asyncio.timeout(self.timeout):
-                response = await _load().acompletion(**request)
+            with no_redirects():
+                async with asyncio.timeout(self.timeout):
+                    response = await litellm.acompletion(**request)
         except Exception as error:  # noqa: BLE001 - whatever it is, `failure` says it
             failed = failure(error, name, self.timeout, request["api_key"])
         else:
@@ -203,6 +213,8 @@ class LitellmFlusher:
         name = self.api_key["env"]
         if not (key := os.environ.get(name)):
             raise FlusherError(f"api_key says that the key is in the environment variable {name}, which is not set.")
+        if not _fits_into_a_header(key):
+            raise FlusherError(f"The key in the environment variable {name} has a character that no key has.")
         return key
 
 
@@ -215,6 +227,10 @@ def _load() -> Any:
     """Import LiteLLM and keep it quiet, and from fetching prices."""
     os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")
     os.environ.setdefault("LITELLM_SUPPRESS_STARTUP_OUTPUT", "True")
+    for name, variable in _LOGS.items():  # at DEBUG they print what is sent: nobody asks for that with Kipu's own log
+        log = logging.getLogger(name)
+        if log.level == logging.NOTSET and variable not in os.environ:
+            log.setLevel(logging.WARNING)
     try:
         import litellm
     except ImportError as error:

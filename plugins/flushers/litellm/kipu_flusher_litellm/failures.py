@@ -7,6 +7,8 @@ import re
 
 from kipu.errors import ConversationTooLongError, FlusherBusyError, FlusherError
 
+from .redirects import address_in
+
 __all__ = ["failure", "shortened"]
 
 _LONGEST_QUOTE = 200
@@ -43,6 +45,11 @@ def failure(error: Exception, model: str, timeout: float, key: str | None) -> Fl
             return FlusherError(f"{model} cannot be reached: there is no connection, or api_base is wrong.")
         return FlusherError(f"{model} gave no answer that can be used: {shortened(_NOISE.sub('', str(error)), key)}")
     status, body = answer.status_code, answer.text
+    if address := address_in(answer):
+        return FlusherError(
+            f"{model} is at another address, says the one that was asked ({status}): {shortened(address, key)}. "
+            "Nothing was sent there; if it is right, write it as api_base."
+        )
     found = re.search(r'"(?:message|error|detail)":\s*"((?:[^"\\]|\\.)*)"', body)
     # Some say the status once more.
     said = re.sub(rf"\A\s*(?:Error code: )?{status}\s*[-:]\s*", "", found[1] if found else body)

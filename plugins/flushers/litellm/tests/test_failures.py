@@ -22,6 +22,7 @@ from completion_server import (
     Slow,
     Status,
 )
+from embedding_server import Redirect
 
 from kipu.errors import ConversationTooLongError, FlusherBusyError, FlusherError
 from kipu.types import Message
@@ -327,3 +328,45 @@ async def test_a_page_of_a_proxy_is_quoted_on_one_short_line(server: CompletionS
     error = await failure(make(server))
     assert "\n" not in str(error)
     assert len(str(error)) < 300
+
+
+# --- other addresses -----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("model", "code"), [*((model, 307) for model in MODELS), (MODEL, 301), (MODEL, 308)])
+async def test_a_conversation_goes_to_no_address_that_is_not_configured(
+    server: CompletionServer, model: str, code: int
+) -> None:
+    server.key = None
+    with CompletionServer() as other:
+        server.always(Redirect(f"{other.url}/chat?key=sk-right-key#part", code))
+        error = await failure(make(server, model=model))
+        assert (server.count, other.count) == (1, 0)
+        assert str(error) == (
+            f"{model} is at another address, says the one that was asked ({code}): {other.url}/chat. Nothing was sent "
+            "there; if it is right, write it as api_base."
+        )
+
+
+async def test_what_the_program_itself_sends_follows_redirects_as_before(server: CompletionServer) -> None:
+    import httpx
+
+    server.key = None
+    await make(server).distill([Message("user", SAID)], instructions="List what is worth keeping.")
+    server.then(Redirect(f"{server.url}/chat/completions"))
+    async with httpx.AsyncClient(follow_redirects=True) as client:
+        answer = await client.post(f"{server.url}/chat/completions", json={"messages": []})
+    assert (answer.status_code, server.count) == (200, 3)
+
+
+async def test_a_key_that_no_header_can_hold_is_not_used(
+    server: CompletionServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for key in ("sk-right\n-key", "sk-ri\u0007ght-key", "sk-right-kéy"):
+        with pytest.raises(ValueError, match="api_key must be") as caught:
+            make(server, api_key=key)
+        assert key not in str(caught.value)
+        monkeypatch.setenv("KIPU_TEST_KEY", key)
+        error = await failure(make(server, api_key={"env": "KIPU_TEST_KEY"}))
+        assert "KIPU_TEST_KEY has a character that no key has" in str(error)
+    assert server.count == 0
