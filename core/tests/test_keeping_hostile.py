@@ -435,3 +435,79 @@ async def test_a_link_from_one_scope_does_not_lead_into_another(workspace):
         with pytest.raises(KipuError, match="scope"):
             await memory.remember("I am Bob.")
     assert not list((workspace / "memory/alice").iterdir())
+
+
+def prepared_folder(workspace):
+    folder = workspace / ".kipu/writing"
+    folder.mkdir(parents=True)
+    return folder
+
+
+STEP = {"real": "memory/a.md", "temporary": ".kipu/writing/1-0.tmp", "before": "", "after": "0" * 64}
+
+
+@pytest.mark.parametrize(
+    "journal",
+    [
+        "[" * 200_000,
+        json.dumps([STEP | {"real": "memory/a\0.md"}]),
+        json.dumps([STEP | {"real": "memory/\ud800.md"}]),
+        json.dumps([STEP | {"real": 5}]),
+        json.dumps([STEP | {"before": "1" * 64, "after": hashlib.sha256(b"- alpha\n").hexdigest()}, STEP]),
+        "[[]]",
+        "\udcff",
+    ],
+    ids=range(7),
+)
+async def test_a_journal_that_cannot_be_leaves_everything_as_it_is(kept, workspace, journal):
+    (prepared_folder(workspace) / "journal.json").write_bytes(journal.encode("utf-8", "surrogateescape"))
+    (workspace / "memory/a.md").write_text("- alpha\n", "utf-8")
+    await kept.search("alpha")
+    await kept.remember("beta", file="a.md")
+    assert (workspace / "memory/a.md").read_text("utf-8") == "- alpha\n- beta\n"
+
+
+@LINKS
+async def test_what_is_not_a_file_of_ours_is_left_where_we_keep_ours(kept, workspace, tmp_path):
+    folder = prepared_folder(workspace)
+    for number, name in enumerate(("journal.json", f"{0:016x}.elsewhere", f"{1:016x}.elsewhere", "1-0.tmp")):
+        if hasattr(os, "mkfifo") and number % 2 == 0:
+            os.mkfifo(folder / name)
+        else:
+            (folder / name).symlink_to("nowhere")
+    (folder / "2-0.tmp").mkdir()
+    await kept.remember("beta", file="a.md")
+    assert len(os.listdir(folder)) == 5
+
+
+@LINKS
+async def test_a_folder_that_a_link_leads_to_is_not_tidied_up(kept, workspace, tmp_path):
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine/journal.json").write_text("[]", "utf-8")
+    (workspace / ".kipu").mkdir()
+    (workspace / ".kipu/writing").symlink_to(tmp_path / "mine", target_is_directory=True)
+    await kept.search("anything")
+    with pytest.raises(MemoryFileError, match="is a symbolic link"):
+        await kept.remember("beta")
+    assert os.listdir(tmp_path / "mine") == ["journal.json"]
+
+
+@LINKS
+async def test_no_file_is_replaced_by_a_link(kept, workspace, tmp_path):
+    (tmp_path / "theirs.md").write_text("theirs\n", "utf-8")
+    (workspace / "memory/a.md").write_text("mine\n", "utf-8")
+    folder = prepared_folder(workspace)
+    (folder / "1-0.tmp").symlink_to(tmp_path / "theirs.md")
+    digests = {"before": hashlib.sha256(b"mine\n").hexdigest(), "after": hashlib.sha256(b"theirs\n").hexdigest()}
+    (folder / "journal.json").write_text(json.dumps([STEP | digests]), "utf-8")
+    await kept.remember("beta")
+    assert not (workspace / "memory/a.md").is_symlink()
+    assert (workspace / "memory/a.md").read_text("utf-8") == "mine\n"
+
+
+@LINKS
+async def test_nothing_is_made_where_a_link_in_the_hidden_folder_leads(kept, workspace, tmp_path):
+    await kept.remember("alpha", file="a.md")
+    (workspace / ".kipu/forgetting").symlink_to(tmp_path / "outside")
+    assert (await kept.forget(path="memory/a.md", start=1)).complete
+    assert not (tmp_path / "outside").exists()

@@ -34,6 +34,13 @@ async def test_what_was_not_believed_yet_is_not_found_as_of_then(memory, workspa
     assert list(await found(memory, "office")) == ["- office in Cologne", "- office in Bonn"]
 
 
+async def test_what_others_say_of_an_id_does_not_count_in_a_scope(workspace):
+    async with Memory(configured(workspace), scope="alice") as alice, Memory(configured(workspace), scope="bob") as bob:
+        await alice.remember("zebra", metadata={"id": "one"}, file="a.md")
+        await bob.remember("lion", metadata={"superseded_by": "one", "valid_until": "2030-01-01"})
+        assert len(await alice.search("zebra", as_of="2029-12-15")) == 1
+
+
 async def test_where_a_successor_stands_is_the_line_of_its_entry(memory, workspace):
     await memory.remember("office in Bonn", file="facts.md")
     await memory.remember("office in Cologne", file="facts.md", heading="Now", supersedes="memory/facts.md:1")

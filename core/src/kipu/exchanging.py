@@ -9,7 +9,7 @@ from contextlib import suppress
 from functools import cache
 from typing import Any
 
-__all__ = ["put_in_place_of", "put_new"]
+__all__ = ["put_in_place_of", "put_new", "sync_folder"]
 
 _FROM_HERE = -100  # AT_FDCWD: relative paths would be taken from the working directory; ours are absolute
 _EXCHANGE = 2  # RENAME_EXCHANGE of Linux, and RENAME_SWAP of macOS
@@ -42,6 +42,19 @@ def put_in_place_of(temporary: str, real: str, kept: str) -> str | None:
         os.link(real, kept)
     os.replace(temporary, real)
     return kept if os.path.exists(kept) else None
+
+
+def sync_folder(folder: str) -> None:
+    """Have the names in a folder written to the disk, where the system can do it for a folder."""
+    if os.name == "nt":
+        return
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    except OSError:  # some file systems of networks cannot
+        return
+    finally:
+        os.close(descriptor)
 
 
 def _exchange(first: str, second: str) -> bool:

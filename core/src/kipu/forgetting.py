@@ -76,7 +76,7 @@ class Forgetting:
                 # What is known of an entry goes with it.
                 text = f"{target.text}\n{metadata}"
                 target = target._replace(end_line=target.end_line + 1, text=text)
-            await asyncio.to_thread((self._hidden / _MARK).touch)
+            await asyncio.to_thread(_make_new, self._hidden / _MARK)
             said_before = (await asyncio.to_thread(_text_of, target.real)).count(target.text)
             before = await self._found(target)
             await self._keeping.take_out(target)
@@ -269,6 +269,12 @@ def _holds(path: Path, words: Sequence[bytes]) -> int:
     except FileNotFoundError:
         return 0
     return held
+
+
+def _make_new(path: Path) -> None:
+    """Make an empty file, and not where a link leads to that stands in its place."""
+    path.unlink(missing_ok=True)
+    path.touch(exist_ok=False)
 
 
 def _text_of(real: str) -> str:

@@ -48,7 +48,7 @@ async def by_validity(
     """
     ranking = _Ranking(connection, query, where)
     if query.as_of is not None:
-        since = await _believed_since(connection)
+        since = await _believed_since(connection, query.source)
         hits = [hit for hit in hits if since.get(hit.chunk.metadata.get("id", ""), date.min) <= query.as_of]
     for hit in hits:
         ranking.hits[hit.chunk.id] = hit
@@ -58,13 +58,18 @@ async def by_validity(
     return ranking.best_first()
 
 
-async def _believed_since(connection: aiosqlite.Connection) -> dict[str, date]:
+async def _believed_since(connection: aiosqlite.Connection, source: str | None) -> dict[str, date]:
     """Since when entries are believed that took the place of others, by their ids.
 
     That is until when the others were believed. Where the file of an entry has no date, nothing else tells it.
+
+    :param source: the source that is searched: what others say of its entries does not count.
     """
     since: dict[str, date] = {}
-    rows = await connection.execute_fetchall("SELECT metadata FROM chunks WHERE instr(metadata, 'superseded_by')")
+    rows = await connection.execute_fetchall(
+        f"SELECT metadata FROM {CHUNKS_AND_FILES} WHERE instr(metadata, 'superseded_by') AND ? IN ('', files.source)",
+        (source or "",),
+    )
     for (text,) in rows:
         metadata = json.loads(text)
         day = _day(metadata.get("valid_until"))

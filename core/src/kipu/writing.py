@@ -24,7 +24,7 @@ import attrs
 from .database import make_hidden_folder
 from .driver import uninterrupted
 from .errors import FileChangedError, MemoryFileError, WritingBusyError
-from .exchanging import put_in_place_of, put_new
+from .exchanging import put_in_place_of, put_new, sync_folder
 from .files import is_memory_file_name
 
 if TYPE_CHECKING:
@@ -113,6 +113,10 @@ class Writer:
     async def _acquired(self, wait: float) -> BaseFileLock:
         from filelock import FileLock, Timeout
 
+        if self._folder.is_symlink():
+            raise MemoryFileError(
+                f"{self._folder} is a symbolic link, and what it leads to is not Kipu's. Remove the link."
+            )
         end, pause = time.monotonic() + wait, _LOOK_AGAIN_SECONDS
         try:
             make_hidden_folder(self._hidden)
@@ -208,7 +212,7 @@ class Writer:
             return
         name = hashlib.sha256(os.fsencode(temporary)).hexdigest()[:16]
         (self._folder / f"{name}.elsewhere").write_bytes(os.fsencode(temporary))
-        _sync_folder(str(self._folder))
+        sync_folder(str(self._folder))
 
     def _write_journal(self, steps: Sequence[_Step]) -> None:
         whole = self._folder / f"{_JOURNAL}.new"
@@ -217,7 +221,7 @@ class Writer:
             file.flush()
             os.fsync(file.fileno())
         os.replace(whole, self._folder / _JOURNAL)
-        _sync_folder(str(self._folder))
+        sync_folder(str(self._folder))
 
     # --- what a killed process left ----------------------------------------------------------------------------------
 
@@ -235,8 +239,9 @@ class Writer:
 
         :return: whether the changes were made.
         """
-        journal = self._folder / _JOURNAL
-        steps = [step.at(self._root) for step in _read_journal(journal)]
+        # The journal goes last: as long as it is there, it can be begun again.
+        ours = sorted(self._ours(), key=lambda name: name == _JOURNAL)
+        steps = [step.at(self._root) for step in _read_journal(self._folder / _JOURNAL)] if _JOURNAL in ours else []
         if not all(map(self._is_ours, steps)):
             steps = []
         problem = None
@@ -247,21 +252,30 @@ class Writer:
         if not finished:
             for step in steps:
                 _take_back(step)
-        for note in self._folder.glob("*.elsewhere"):
-            noted = os.fsdecode(note.read_bytes())
-            if _ELSEWHERE.fullmatch(os.path.basename(noted)) and self._allows(os.path.dirname(noted)):
-                for path in (noted, *(f"{noted}.{ending}" for ending in _ENDINGS)):
-                    with contextlib.suppress(OSError):
-                        os.remove(path)
-        with os.scandir(self._folder) as entries:
-            ours = [entry.path for entry in entries if _OURS.fullmatch(entry.name) and not entry.is_dir()]
-        for path in sorted(ours, key=lambda path: path == str(journal)):
-            # The journal goes last: as long as it is there, it can be begun again.
+        for name in ours:
+            if name.endswith(".elsewhere"):
+                self._remove_elsewhere((self._folder / name).read_bytes())
+        for name in ours:
             with contextlib.suppress(FileNotFoundError):
-                os.remove(path)
+                os.remove(self._folder / name)
         if problem is not None:
             raise _cannot_write(problem) from problem
         return finished
+
+    def _ours(self) -> list[str]:
+        """The names of the files that we left: no folder, link or pipe is one, and no other name."""
+        with os.scandir(self._folder) as entries:
+            return [
+                entry.name for entry in entries if _OURS.fullmatch(entry.name) and entry.is_file(follow_symlinks=False)
+            ]
+
+    def _remove_elsewhere(self, noted: bytes) -> None:
+        """Remove a temporary file that does not lie in ``.kipu``, if it is one, and what was kept beside it."""
+        path = os.fsdecode(noted)
+        if _ELSEWHERE.fullmatch(os.path.basename(path)) and self._allows(os.path.dirname(path)):
+            for each in (path, *(f"{path}.{ending}" for ending in _ENDINGS)):
+                with contextlib.suppress(OSError):
+                    os.remove(each)
 
     def _is_ours(self, step: _Step) -> bool:
         """Whether this is a change of a memory file of this workspace, as we would have written it down."""
@@ -340,6 +354,11 @@ def _read(real: str) -> bytes | None:
         return None
 
 
+def _has(path: str, digest: str) -> bool:
+    """Whether a file of ours says what it should; a link is none of ours."""
+    return not os.path.islink(path) and _digest(_read(path)) == digest
+
+
 def _check_unchanged(change: FileChange) -> None:
     if _read(change.real) != change.before:
         raise FileChangedError(f"{change.real} was changed by somebody else meanwhile. Nothing was changed; try again.")
@@ -348,12 +367,12 @@ def _check_unchanged(change: FileChange) -> None:
 def _put_in_place(step: _Step) -> bool:
     """Make a change, unless it was made already. False where somebody else changed the file since it was decided on."""
     now = _digest(_read(step.real))
-    if now != step.after:
-        # Without its temporary file it was made before, and somebody put back what the file had said.
-        if now != step.before or (step.after and not os.path.exists(step.temporary)):
-            return False
-        return _replaced(step)
-    return True
+    if now == step.after:
+        return True
+    # Without its temporary file it was made before, and somebody put back what the file had said.
+    if now != step.before or (step.after and not _has(step.temporary, step.after)):
+        return False
+    return _replaced(step)
 
 
 def _replaced(step: _Step) -> bool:
@@ -363,31 +382,35 @@ def _replaced(step: _Step) -> bool:
     """
     if not step.before:
         made = put_new(step.temporary, step.real)
-        _sync_folder(os.path.dirname(step.real))
+        sync_folder(os.path.dirname(step.real))
         return made
     taken: str | None = step.replaced
     if step.after:
         taken = put_in_place_of(step.temporary, step.real, step.replaced)
     else:
         os.rename(step.real, step.replaced)
-    _sync_folder(os.path.dirname(step.real))
-    if taken is None:
-        return True
-    if _digest(_read(taken)) == step.before:
-        os.remove(taken)
+    # At once: until it is put back, others read the file without what somebody saved.
+    if taken is None or _digest(_read(taken)) == step.before:
+        if taken is not None:
+            os.remove(taken)
+        sync_folder(os.path.dirname(step.real))
         return True
     if not step.after:
         put_new(taken, step.real)  # unless it was saved once more: that is what it shall say then
     elif (said := put_in_place_of(taken, step.real, step.again)) and _digest(_read(said)) != step.after:
         os.replace(said, step.real)  # it was saved once more
-    _sync_folder(os.path.dirname(step.real))
+    sync_folder(os.path.dirname(step.real))
     return False
 
 
 def _take_back(step: _Step) -> None:
     """Undo a change, if it was made."""
-    if step.before != step.after and _digest(_read(step.real)) == step.after:
-        _replace(step.saved if step.before else None, step.real)
+    if step.before == step.after or _digest(_read(step.real)) != step.after:
+        return
+    if not step.before:
+        _replace(None, step.real)
+    elif _has(step.saved, step.before):
+        _replace(step.saved, step.real)
 
 
 def _replace(temporary: str | None, real: str) -> None:
@@ -397,27 +420,26 @@ def _replace(temporary: str | None, real: str) -> None:
         os.replace(temporary, real)
     else:
         os.remove(real)
-    _sync_folder(os.path.dirname(real))
-
-
-def _sync_folder(folder: str) -> None:
-    """Have the names in a folder written to the disk, where the system can do it for a folder."""
-    if os.name == "nt":
-        return
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    except OSError:  # some file systems of networks cannot
-        return
-    finally:
-        os.close(descriptor)
+    sync_folder(os.path.dirname(real))
 
 
 def _read_journal(path: Path) -> list[_Step]:
     try:
-        found: list[dict[str, str]] = json.loads(path.read_text("utf-8"))
-        return [_Step(**{key: str(value) for key, value in step.items()}) for step in found]
+        found: list[dict[str, str]] = json.loads(path.read_text("utf-8"))  # what is no UTF-8 is a ValueError
+        return [_Step(**{key: _checked(value) for key, value in step.items()}) for step in found]
     except FileNotFoundError:
         return []
-    except (ValueError, TypeError, AttributeError):  # not ours: a journal is put in its place when it is whole
+    except (
+        ValueError,
+        TypeError,
+        AttributeError,
+        RecursionError,
+    ):  # not ours: a journal is put in its place when it is whole
         return []
+
+
+def _checked(said: str) -> str:
+    """What a journal says, if it could be a path at all; a ValueError if it could not."""
+    if "\0" in os.fsdecode(os.fsencode(said)):
+        raise ValueError("a path with NUL in it")
+    return said
