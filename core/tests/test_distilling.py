@@ -260,3 +260,18 @@ def test_a_long_answer_of_anything_is_no_trouble() -> None:
     for unit in ("<think>", "**a", "**", "- ", "a:\n", "a\n", " \n", "1. ", "__a", "<think>\n"):
         text = unit * (200_000 // len(unit))
         assert sum(map(len, facts_of(text))) <= len(text)
+
+
+@pytest.mark.parametrize(
+    ("answer", "facts"),
+    [
+        ("- fact\n\nLet me know if you need more!", ["fact"]),
+        ("- fact\n\nShall I go on?", ["fact"]),
+        ("- fact\n\nThe rest is about Alice.", ["fact", "The rest is about Alice."]),
+        ("- We won!", ["We won!"]),
+        ("Alice won!", ["Alice won!"]),
+        ("", []),
+    ],
+)
+def test_what_a_model_says_after_its_list_is_no_fact_where_it_asks_or_exclaims(answer: str, facts: list[str]) -> None:
+    assert facts_of(answer) == facts

@@ -610,4 +610,4 @@ async def test_the_hidden_folder_of_the_workspace_takes_no_memories(memory: Memo
     write(".kipu/note.md", "text")
     with pytest.raises(OutsideWorkspaceError) as caught:
         await memory.add(".kipu/note.md")
-    assert str(caught.value) == (".kipu/note.md is in a hidden folder of the workspace, where Kipu keeps no memories.")
+    assert str(caught.value) == (".kipu/note.md is hidden, or in a hidden folder: Kipu keeps no memories there.")

@@ -602,7 +602,9 @@ async def test_those_that_supersede_each_other_in_a_circle_are_both_found(memory
     write("memory/b.md", "- alpha alone\n  [id: c; superseded_by: c]\n- alpha lost\n  [superseded_by: nobody]\n")
     results = await memory.search("alpha")
     assert len(results) == 4
-    assert [result.outdated for result in results if "lost" in result.text] == ["superseded by nobody"]
+    assert [result.outdated for result in results if "lost" in result.text] == [
+        "superseded by nobody, which is not there"
+    ]
 
 
 async def test_a_successor_must_pass_the_filters(memory, write):

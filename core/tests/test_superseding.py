@@ -200,3 +200,54 @@ async def test_a_budget_that_the_best_does_not_fit_into_says_so(memory):
     assert recalled.results.notes == [
         "The best of what was found, memory/a.md:1, does not fit into 60 tokens: allow more."
     ]
+
+
+# --- what a text must not do to the file that it is in -------------------------------------------------------------
+
+
+@pytest.mark.parametrize("text", ["---", "--", "- -", "---\ntitle: Zoo\n---\nbody", "- - - -"])
+async def test_a_text_of_dashes_is_no_line_across_the_page(memory, workspace, text):
+    await memory.remember(text, file="a.md")
+    await memory.remember("taxes", file="a.md")
+    lines = (workspace / "memory/a.md").read_text("utf-8").split("\n")
+    assert lines[0].startswith("- \\-")
+    assert (await memory.remember(text, file="a.md")).duplicate_of is not None
+    assert lines[-2] == "- taxes"
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("# T\n\nKept.\n\n<!--\n## Draft\nold\n-->\n", "# T\n\nKept.\n\n<!--\n## Draft\nold\n-->\n\n- new\n"),
+        ("Notes\n=====\n\ntext\n\nSub\n---\n\nmore\n", "Notes\n=====\n\ntext\n\n- new\n\nSub\n---\n\nmore\n"),
+        ("---\ntitle: x\n---\n\ntext\n", "---\ntitle: x\n---\n\ntext\n\n- new\n"),
+        ("a\nb\n\n* one\n", "a\nb\n\n* one\n* new\n"),
+        ("- one\n\n---\n\n## S\n", "- one\n\n---\n\n- new\n\n## S\n"),
+    ],
+)
+async def test_what_is_a_section_is_seen_as_markdown_sees_it(memory, workspace, before, after):
+    (workspace / "memory/a.md").write_text(before, "utf-8")
+    await memory.remember("new", file="a.md")
+    assert (workspace / "memory/a.md").read_text("utf-8") == after
+
+
+@pytest.mark.parametrize("heading", ["queue", "## QUEUE", "Queue"])
+async def test_a_heading_is_found_whatever_its_letters_are(memory, workspace, heading):
+    (workspace / "memory/a.md").write_text("Queue\n-----\n\n- one\n", "utf-8")
+    await memory.remember("new", file="a.md", heading=heading)
+    assert (workspace / "memory/a.md").read_text("utf-8") == "Queue\n-----\n\n- one\n- new\n"
+
+
+async def test_a_file_without_lines_is_not_taken_for_a_chunk(memory, workspace):
+    (workspace / "memory/a.md").write_text("- one\n", "utf-8")
+    for name in ("memory/a.md", "memory/a.md:"):
+        with pytest.raises(QueryError, match=r"Name the lines of memory/a\.md that are meant"):
+            await memory.remember("new", supersedes=name)
+
+
+async def test_a_successor_that_was_forgotten_is_said_to_be_gone(memory):
+    await memory.remember("zebra one", file="a.md")
+    new = await memory.remember("zebra two", file="a.md", supersedes="memory/a.md:1")
+    await memory.forget(path="memory/a.md", start=new.start_line, end=new.end_line)
+    (outdated,) = (await found(memory, "zebra")).values()
+    assert outdated == f"superseded by {new.id}, which is not there"

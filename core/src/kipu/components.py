@@ -240,9 +240,11 @@ class Components:
         if choice is None and model is not None and STANDARD_FLUSHER in self._plugins.names("flusher"):
             choice = {"use": STANDARD_FLUSHER, "model": model}
         if choice is None:
+            is_there = STANDARD_FLUSHER in self._plugins.names("flusher")
+            comes_with = "" if is_there else " The flusher comes with: pip install kipu-flusher-litellm"
             raise ConfigurationError(
                 'Which model is to be asked? Say it in kipu.toml: [flush] flusher = { use = "litellm", model = '
-                '"openai/gpt-4o-mini" }. The flusher comes with: pip install kipu-flusher-litellm'
+                f'"openai/gpt-4o-mini" }}.{comes_with}'
             )
         if self._flusher is None or self._flusher[0] != choice:
             self._flusher = (choice, build_component(self._plugins, "flusher", choice, "flush.flusher"))

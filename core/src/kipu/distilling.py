@@ -266,11 +266,15 @@ def _halves(messages: Sequence[Message]) -> list[list[Message]]:
 
 
 _THOUGHTS = re.compile(r"\s*+<(?P<mark>think|thinking)>.*?(?P<end></(?P=mark)>|\Z)", re.DOTALL | re.IGNORECASE)
+# Some templates open the thoughts in the prompt, so that an answer has only their end.
+_END_OF_THOUGHTS = re.compile(r"^[ \t]*+</(?:think|thinking)>[ \t]*+$", re.IGNORECASE | re.MULTILINE)
 
 
 def _without_thoughts(answer: Distillation) -> str:
     """What a model answered after it had thought; where it was cut off while it thought, it answered nothing."""
     found = _THOUGHTS.match(answer.text)
+    if found is None and (end := _END_OF_THOUGHTS.search(answer.text)):
+        return answer.text[end.end() :]
     return answer.text[found.end() :] if found and (found["end"] or not answer.complete) else answer.text
 
 
@@ -283,8 +287,9 @@ _BOLD = re.compile(r"(?:\*\*[^*]*[^*.!?。]\*\*|__[^_]*[^_.!?。]__)[:：]?$")
 def facts_of(answer: str) -> list[str]:
     """The facts in a model's answer: items of a list, or paragraphs; nothing where it found nothing.
 
-    What models like to put around a list is no fact: headings, fences, rules, and above its items a line in bold
-    letters, or above all of them one that ends with a colon. In doubt it is a fact.
+    What models like to put around a list is no fact: headings, fences, rules, above its items a line in bold letters,
+    above all of them one that ends with a colon, and below all of them one that asks or exclaims. In doubt it is a
+    fact.
     """
     parts = _parts_of(answer)
     facts: list[str] = []
@@ -298,6 +303,9 @@ def facts_of(answer: str) -> list[str]:
         elif above:
             facts.append("\n".join(above))
         in_list = in_list or is_item
+    is_item, lines = parts[-1] if parts else (True, [])
+    if in_list and not is_item and len(lines) == 1 and lines[0].endswith(("!", "?", "\uff01", "\uff1f")):
+        facts.pop()
     return facts
 
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 import textwrap
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from .entries import fenced
+from .entries import fenced, normalized
 from .errors import QueryError
 
 if TYPE_CHECKING:
@@ -18,6 +18,16 @@ __all__ = ["append", "below_headings", "check_heading", "from_the_margin", "remo
 
 _ITEM = re.compile(r"(?:[-*+]|[0-9]{1,9}[.)])[ \t]")
 _HEADING = re.compile(r"(?P<marks>#{1,6})(?:[ \t](?P<title>.*))?$")
+_MARKS = "-*+"
+_UNDERLINE = re.compile(r"(?:=+|-+)[ \t]*$")
+
+
+class _Heading(NamedTuple):
+    """A heading of a file: the index of its line, its level, and its title."""
+
+    place: int
+    level: int
+    title: str
 
 
 def check_heading(heading: Any) -> str:
@@ -43,21 +53,23 @@ def append(file: TextFile, entry: Sequence[str], heading: str | None = None) -> 
     headings = _headings(plain)
     at, title = len(plain), []
     if heading is not None:
-        places = [place for place, (index, text) in enumerate(headings) if text == heading]
+        wanted = normalized(heading).casefold()
+        places = [place for place, found in enumerate(headings) if normalized(found.title).casefold() == wanted]
         if places:
             following = headings[places[0] + 1 : places[0] + 2]
-            at = following[0][0] if following else len(plain)
+            at = following[0].place if following else len(plain)
         else:
             title = [f"## {heading}", ""]
     else:
-        at = _above_sections(plain, [index for index, _ in headings])
+        at = _above_sections(headings, len(plain))
     while at > 0 and not plain[at - 1].strip():
         at -= 1
     before = plain[at - 1] if at else ""
     # An item goes on with the list above it; all else begins after a blank line.
-    goes_on = not title and _ITEM.match(entry[0]) is not None and _is_in_list(plain, at)
-    above = ([] if goes_on or not before else [""]) + title
-    new = above + list(entry)
+    mark = _mark_of_list(plain, at) if not title and _ITEM.match(entry[0]) else ""
+    above = ([] if mark or not before else [""]) + title
+    first = mark + entry[0][1:] if mark and entry[0][0] in _MARKS else entry[0]
+    new = [*above, first, *entry[1:]]
     if at < len(plain) and plain[at].strip():
         new.append("")
     end = file.line_end
@@ -68,10 +80,10 @@ def append(file: TextFile, entry: Sequence[str], heading: str | None = None) -> 
     return changed, at + len(above) + 1
 
 
-def _above_sections(lines: Sequence[str], headings: Sequence[int]) -> int:
+def _above_sections(headings: Sequence[_Heading], end: int) -> int:
     """Where what stands below the last title of a file ends and its first section begins; a title is of level 1."""
-    titles = [index for index in headings if _level(lines[index]) == 1]
-    return next((index for index in headings if not titles or index > titles[-1]), len(lines))
+    titles = [heading.place for heading in headings if heading.level == 1]
+    return next((heading.place for heading in headings if not titles or heading.place > titles[-1]), end)
 
 
 def from_the_margin(lines: Sequence[str]) -> Sequence[str]:
@@ -82,14 +94,40 @@ def from_the_margin(lines: Sequence[str]) -> Sequence[str]:
     return textwrap.dedent("\n".join(lines)).split("\n") if lines[0][:1] in (" ", "\t") else lines
 
 
-def _headings(lines: Sequence[str]) -> list[tuple[int, str]]:
-    """The headings of a file: the index of each, and its title. What stands in a fence or in an item is none."""
+def _headings(lines: Sequence[str]) -> list[_Heading]:
+    """The headings of a file, in order. What stands in a fence, in an item, or in a comment is none."""
     inside = fenced(lines)
-    return [
-        (index, heading[1])
-        for index, line in enumerate(lines)
-        if not inside[index] and (heading := _heading(line)) is not None
-    ]
+    found: list[_Heading] = []
+    index = _end_of_front_matter(lines)
+    while index < len(lines):
+        line = lines[index]
+        following = lines[index + 1] if index + 1 < len(lines) else ""
+        if inside[index] or not line.strip():
+            index += 1
+        elif line.startswith("<!--"):
+            index = next((end for end in range(index, len(lines)) if "-->" in lines[end]), index) + 1
+        elif heading := _heading(line):
+            found.append(_Heading(index, *heading))
+            index += 1
+        elif not _ITEM.match(line) and line[0] not in " \t>|" and _UNDERLINE.match(following):
+            found.append(_Heading(index, 1 if following[0] == "=" else 2, line.strip()))
+            index += 2
+        else:  # a paragraph, whose last line is no heading by being underlined
+            index = next(
+                (end for end in range(index, len(lines)) if _ends_paragraph(lines[end], end > index)), len(lines)
+            )
+    return found
+
+
+def _ends_paragraph(line: str, is_later: bool) -> bool:
+    return is_later and (not line.strip() or _heading(line) is not None or line.startswith(("```", "~~~", "<!--")))
+
+
+def _end_of_front_matter(lines: Sequence[str]) -> int:
+    """The index of the first line after the front matter; 0 where there is none."""
+    if not lines or lines[0].rstrip() != "---":
+        return 0
+    return next((index + 1 for index in range(1, len(lines)) if lines[index].rstrip() in {"---", "..."}), 0)
 
 
 def _heading(line: str) -> tuple[int, str] | None:
@@ -103,15 +141,15 @@ def _heading(line: str) -> tuple[int, str] | None:
     return len(found["marks"]), (unmarked if is_closed else title).strip()
 
 
-def _is_in_list(lines: Sequence[str], end: int) -> bool:
-    """Whether the last line before ``end`` belongs to an item of a list that is not indented."""
+def _mark_of_list(lines: Sequence[str], end: int) -> str:
+    """The mark of the list, if the last line before ``end`` belongs to an item that is not indented; else nothing."""
     for index in range(end - 1, -1, -1):
         line = lines[index]
         if _ITEM.match(line):
-            return line[0] in "-*+"
+            return line[0] if line[0] in _MARKS else ""
         if line.strip() and line[0] not in " \t":
-            return False
-    return False
+            return ""
+    return ""
 
 
 def replace(file: TextFile, start: int, end: int, new: Sequence[str]) -> TextFile:
@@ -141,7 +179,7 @@ def remove(file: TextFile, start: int, end: int) -> TextFile | None:
     """
     plain = file.plain_lines
     first, last = start - 1, min(end, len(plain))
-    titles = {index for index, _ in _headings(plain)}
+    titles = {heading.place for heading in _headings(plain) if _heading(plain[heading.place])}
     while True:
         above = first - 1
         while above >= 0 and not plain[above].strip():

@@ -43,6 +43,7 @@ _PAIR = re.compile(rf"(?P<key>{_KEY}):[ \t]*+(?P<value>{_VALUE})")
 _ITEM = re.compile(r"(?:[-*+]|[0-9]{1,9}[.)])[ \t]")
 _HEADING = re.compile(r"#{1,6}(?:[ \t]|$)")
 _FENCE = re.compile(r"(`{3,}|~{3,})")
+_RULE = re.compile(r"(?:-[ \t]*+){3,}$")
 _INDENT = "  "
 
 
@@ -130,6 +131,8 @@ def format_entry(text: str, metadata: Mapping[str, str]) -> list[str]:
     """The lines of an entry, without their ends: an item of a list."""
     lines = [f"\\{line.lstrip()}" if read_metadata(line) else line for line in said_in(text).split("\n")]
     first, *rest = lines
+    if _RULE.match(f"- {first}"):  # the item would be a line across the page, and what follows no part of it
+        first = f"\\{first}"
     formatted = [f"- {first}", *(f"{_INDENT}{line}" if line.strip() else "" for line in rest)]
     if metadata:
         formatted += ([""] if rest else []) + [_INDENT + metadata_line(metadata)]

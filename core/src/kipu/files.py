@@ -188,7 +188,7 @@ class Workspace:
         if not self.allows(real):
             if _inside(real, self._real_root):
                 raise OutsideWorkspaceError(
-                    f"{os.fspath(path)} is in a hidden folder of the workspace, where Kipu keeps no memories."
+                    f"{os.fspath(path)} is hidden, or in a hidden folder: Kipu keeps no memories there."
                 )
             raise OutsideWorkspaceError(
                 f"{os.fspath(path)} leads out of the workspace {self.root}. Move it into the workspace, or name its "

@@ -217,6 +217,8 @@ class Locating:
         if found := _LINES_OF.fullmatch(place):
             start, end = int(found["start"]), int(found["end"] or found["start"])
             return await self.target(None, found["path"], start, end)
+        if is_memory_file_name(place.rpartition("/")[2].rstrip(":")):
+            raise QueryError(f"Name the lines of {place.rstrip(':')} that are meant, such as {place.rstrip(':')}:3-4.")
         return await self.target(place, None, None, None)
 
     async def chunk_of(self, name: str) -> StoredChunk:
@@ -343,7 +345,8 @@ def checked_lines(path: str, start: int | None, end: int | None, count: int) -> 
     if type(first) is not int or type(last) is not int or not 1 <= first <= last:
         raise QueryError(f"Lines count from 1, and the last is not before the first, unlike {start!r} to {end!r}.")
     if last > max(count, 1):
-        raise QueryError(f"{path} has {count} lines, and none of the number {last}.")
+        have = "1 line" if count == 1 else f"{count:,} lines"
+        raise QueryError(f"{path} has {have}, and none of the number {last}.")
     return first, last
 
 

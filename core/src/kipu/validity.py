@@ -133,7 +133,7 @@ class _Ranking:
         parameters = [*self._parameters, name, name, chunk.id, *source, chunk.source]
         rows = list(await self._connection.execute_fetchall(statement, parameters))
         if not rows:
-            return None, f"superseded by {name}"
+            return None, f"superseded by {name}, which is not there"
         successor, allowed = stored_chunk(rows[0]), rows[0][-1]
         if self._query.as_of and successor.date and successor.date > self._query.as_of:
             return None, ""  # that was not known yet

@@ -122,7 +122,7 @@ def test_lines_are_read_changed_and_moved(run: Run, workspace: Path) -> None:
         (["read", "../x.md"], 2, "../x.md leads out of the workspace"),
         (["read", "memory/a.md:0"], 2, "Lines count from 1, and the last is not before the first, unlike 0 to 0."),
         (["edit", "memory/a.md:3-2", "x"], 2, "Lines count from 1"),
-        (["read", "memory/a.md:9"], 2, "memory/a.md has 1 lines, and none of the number 9."),
+        (["read", "memory/a.md:9"], 2, "memory/a.md has 1 line, and none of the number 9."),
         (["edit", "0123456789abcdef", "x"], 2, 'There is no chunk "0123456789abcdef".'),
         (["forget"], 2, "Name either a PLACE, or a --query."),
         (["remember", "x", "--metadata", "session"], 2, "--metadata takes KEY=VALUE, not 'session'."),
@@ -205,3 +205,10 @@ def test_a_scope_sees_its_own(run: Run, workspace: Path) -> None:
     code, out, err = run("read", f"memory/bob/{today()}.md", "--scope", "alice@example.com")
     assert (code, out) == (2, "")
     assert "does not belong to it" in err
+
+
+def test_a_text_that_is_not_utf_8_is_refused_rather_than_changed(run: Run, workspace: Path) -> None:
+    code, _, err = run("remember", "--source", "g", stdin=b"one \xff\xfe")
+    assert code == 2
+    assert "The text is not valid UTF-8: its byte 5 is 0xff." in err
+    assert not (workspace / "memory/g").exists()

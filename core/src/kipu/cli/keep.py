@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import re
 import sys
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from ..entries import entries_of
 from ..errors import QueryError
 from ..types import Place
 from .common import Output, harmless, open_memory, run, scope_option, shared_options
@@ -55,11 +57,21 @@ _PLACE_HELP = "PLACE is a chunk, as a search with --json names it, or lines of a
 def _text(words: tuple[str, ...]) -> str:
     """The text that is given as words, or else on standard input."""
     if words and words != ("-",):
-        return " ".join(words)
+        return _valid(os.fsencode(" ".join(words)))
     if sys.stdin.isatty():
         click.echo("Write the text, and end it with Ctrl-D on a line of its own.", err=True)
     # Bytes: what stands there is written as it is, and not as the system's encoding has it.
-    return sys.stdin.buffer.read().decode("utf-8-sig", "replace")
+    return _valid(sys.stdin.buffer.read())
+
+
+def _valid(data: bytes) -> str:
+    """A text, with nothing in it replaced in silence."""
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise QueryError(
+            f"The text is not valid UTF-8: its byte {error.start + 1:,} is {data[error.start]:#04x}."
+        ) from None
 
 
 def _metadata(pairs: tuple[str, ...], tags: tuple[str, ...]) -> dict[str, Any]:
@@ -221,7 +233,7 @@ def forget_command(
             said = await _said(memory, place or {})
             _show(said)
             # Others may write while somebody is asked: only what was shown is forgotten.
-            return [await memory.forget(**(place or {}), expected=said)] if _confirmed() else []
+            return [await memory.forget(**(place or {}), expected=said)] if _confirmed(said) else []
 
     receipts = run(work())
     if output.json:
@@ -252,15 +264,16 @@ async def _forget_results(memory: Memory, output: Output, query: str, max_result
     receipts = []
     for rank, result in enumerate(results, 1):
         print_result(Output(), rank, result, full=True)
-        if _confirmed():
+        if _confirmed(result.text):
             receipts.append(await memory.forget(chunk=result.chunk))
     return receipts
 
 
-def _confirmed() -> bool:
+def _confirmed(text: str) -> bool:
     """Whether somebody says yes."""
+    entries = len(entries_of(text.split("\n")))
     try:
-        return click.confirm("Forget this?", err=True)
+        return click.confirm(f"Forget all {entries} entries?" if entries > 1 else "Forget this?", err=True)
     except click.Abort:
         raise QueryError(
             "Nobody answered, and nothing more was forgotten. To forget a PLACE without being asked: --yes"

@@ -62,7 +62,7 @@ def failure(error: Exception, sent: Sent, exchange: Exchange) -> EmbedderError:
         return EmbedderError(
             f"{model} is at another address, says the one that was asked ({exchange.status}): "
             f"{_without_keys(address, sent.key)}. Texts are sent to no address that is not configured: if this one is "
-            "right, put it into api_base."
+            "right, put it into api_base, without what LiteLLM adds, such as /embeddings."
         )
     if said := exchange.error:
         quote = _short(said, sent.key)

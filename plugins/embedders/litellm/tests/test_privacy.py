@@ -50,7 +50,8 @@ async def test_no_text_goes_to_an_address_that_is_not_configured(
         assert type(error) is EmbedderError
         assert str(error) == (
             f"{model} is at another address, says the one that was asked ({code}): {other.url}/embeddings. Texts are "
-            "sent to no address that is not configured: if this one is right, put it into api_base."
+            "sent to no address that is not configured: if this one is right, put it into api_base, without what "
+            "LiteLLM adds, such as /embeddings."
         )
 
 

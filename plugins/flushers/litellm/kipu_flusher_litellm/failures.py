@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 
@@ -43,12 +44,15 @@ def failure(error: Exception, model: str, timeout: float, key: str | None) -> Fl
             return FlusherError(f"{model} did not answer within {timeout:g} seconds.")
         if any(isinstance(each, (httpx.TransportError, ConnectionError)) for each in causes):
             return FlusherError(f"{model} cannot be reached: there is no connection, or api_base is wrong.")
+        if any(isinstance(each, json.JSONDecodeError) for each in causes):
+            return FlusherError(f"{model} answered with something that is no JSON: api_base may be wrong.")
         return FlusherError(f"{model} gave no answer that can be used: {shortened(_NOISE.sub('', str(error)), key)}")
     status, body = answer.status_code, answer.text
     if address := address_in(answer):
         return FlusherError(
             f"{model} is at another address, says the one that was asked ({status}): {shortened(address, key)}. "
-            "Nothing was sent there; if it is right, write it as api_base."
+            "Nothing was sent there; if it is right, write it as api_base, without what LiteLLM adds, such as "
+            "/chat/completions."
         )
     found = re.search(r'"(?:message|error|detail)":\s*"((?:[^"\\]|\\.)*)"', body)
     # Some say the status once more.

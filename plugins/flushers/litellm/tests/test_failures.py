@@ -344,7 +344,7 @@ async def test_a_conversation_goes_to_no_address_that_is_not_configured(
         assert (server.count, other.count) == (1, 0)
         assert str(error) == (
             f"{model} is at another address, says the one that was asked ({code}): {other.url}/chat. Nothing was sent "
-            "there; if it is right, write it as api_base."
+            "there; if it is right, write it as api_base, without what LiteLLM adds, such as /chat/completions."
         )
 
 
