@@ -6,6 +6,7 @@ import re
 from typing import TYPE_CHECKING
 
 from .found import Found
+from .values import is_beside, is_key, is_likely, is_named_password, is_words, may_be_secret
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -13,19 +14,22 @@ if TYPE_CHECKING:
 __all__ = ["find_assigned"]
 
 _FOR_ONE_TO_KNOW = (
-    r"pass(?:word|wd|phrase|code|wort)|pwd|(?<=[_-])pass|(?<=[a-z])Pass|kennwort|contrase[nñ]a|mot de passe|senha|"
+    r"pass(?:word|wd|phrase|code|wort)|pwd|(?<=[_-])(?<!by-)(?<!low-)(?<!high-)(?<!band-)pass|(?-i:(?<=[a-z])Pass)|"
+    r"kennwort|contrase[nñ]a|mot de passe|senha|"
     r"wachtwoord|l[oö]senord|adgangskode|has[lł]o|heslo|salasana|парол[ья]|密[码碼]|口令|パスワード|비밀번호"
 )
 _FOR_A_SERVICE = (
     r"(?:api|access|secret|private|auth|account|encryption|signing|master)[ _-]?key(?:_base)?|secret|token|"
     r"credentials?|apikey"
 )
-_NAME = re.compile(rf"(?P<word>{_FOR_ONE_TO_KNOW})|(?P<key>{_FOR_A_SERVICE})", re.IGNORECASE)
+# Words of other meanings as well, unless a sign such as : follows.
+_SHORT = r"(?<![^\W_])pw(?![^\W_])|(?<![\w-])pass(?!\w)"
+_NAME = re.compile(rf"(?P<word>{_FOR_ONE_TO_KNOW})|(?P<key>{_FOR_A_SERVICE})|(?P<short>{_SHORT})", re.IGNORECASE)
 
 # One of these is in every name, in small letters: to look for them is many times faster than to look for the names.
 _ROOTS = (
     "pass",
-    "pwd",
+    "pw",
     "kennwort",
     "contrase",
     "senha",
@@ -52,34 +56,41 @@ _REACH = 16
 
 # From the name to its value, in configuration, code, JSON, YAML, XML, Markdown and prose. Every repetition has an end,
 # so that a name costs the same wherever it stands.
+_GAP = r"[ \t\xa0\u2000-\u200b\u202f\u2060\u3000\ufeff]"
+_LINE_ENDS = r"\n\r\v\f\x1c-\x1e\x85\u2028\u2029"
+_FOR = "for|of|to|on|at|in|für|fürs|zum|zur|vom|von|des|der|im|de|del|du|pour|para|do|da|per|di"
+_IS = "is|ist|est|es|è|é|är|jest|lautet|war|was|wird|will[ ]be"
+_NOW = "now|still|currently|jetzt|nun|set[ ]to|changed[ ]to"
 _VALUE = re.compile(
-    r"""
-    (?:[_-]?(?:\d{1,2}|prod|dev|test|staging|old|new))?
-    (?:\*{1,2}|\\?["'`]\]?)?
+    rf"""
+    (?:[_-]?(?:\d{{1,2}}|prod|dev|test|staging|old|new))?
+    (?:[*_~]{{1,3}}|\\?["'`]\]?)?
     (?:
-        (?:[ ]\([^()\n]{1,40}\) | [ ](?:for|of|für|de|del|pour|para)[ ][^\n:=|"'`]{1,40}?)?
+        (?:{_GAP}\([^()\n]{{1,40}}\) | {_GAP}(?:{_FOR}){_GAP}[^\n:=|"`]{{1,40}}?)?
         (?:
-            (?:[ ](?:is|ist|est|es|lautet))?[ \t]{0,20}(?P<assigned>:=|=>|={1,3}|→|:|：|＝)(?:\*{1,2})?[ \t]{0,20}
-            (?P<below>\r?\n[ \t]{0,20})?
-          | [ ](?P<said>is|ist|est|es|è|é|är|jest|lautet|war|was)[ ](?:now[ ])?
+            (?:{_GAP}(?:{_IS}))?{_GAP}{{0,20}}(?P<assigned>:=|=>|={{1,3}}|→|:|：|＝)
+            (?:[*_~]{{1,3}}(?={_GAP}))?{_GAP}{{0,20}}
+            (?P<below>\r?\n{_GAP}{{0,20}})?
+          | {_GAP}(?P<said>{_IS}){_GAP}(?:(?:{_NOW}){_GAP})?
         )
-      | (?P<joined>是|为|為|は|는|은)[ ]?
-      | (?P<beside>[ \t]{1,20}(?:-|–|—|->)[ \t]{1,20}|\t)
-      | [ \t]{0,20}(?P<cell>\|)[ \t]{0,20}
+      | (?P<contracted>['’]s){_GAP}
+      | (?P<joined>是|为|為|は|는|은){_GAP}?
+      | (?P<beside>{_GAP}{{1,20}}(?:-|–|—|->){_GAP}{{1,20}}|\t)
+      | {_GAP}{{0,20}}(?P<cell>\|){_GAP}{{0,20}}
       | (?P<element>>)
-      | (?P<argument>[ ])
+      | (?P<argument>{_GAP})
     )
-    @?(?:
-        (?P<quote>\\?["'`]) (?P<quoted>(?:(?!(?P=quote))[^\n\r\v\f\x1c-\x1e\x85\u2028\u2029]){4,2000}) (?P=quote)
-      | [“„«‘‚「『] (?P<printed>[^\s“”„«»‘’‚「」『』]{4,200}) [”“»’‘」』]
-      | (?P<bare>[^\s"'`“”„«»「」『』]{4,200})
+    \*{{0,2}}@?(?:
+        (?P<quote>\\?["'`]) (?P<quoted>(?:(?!(?P=quote))[^{_LINE_ENDS}]){{4,2000}}) (?P=quote)
+      | [“„«‘‚「『] (?P<printed>[^“”„«»‘’‚「」『』{_LINE_ENDS}]{{4,200}}) [”“»’‘」』]
+      | (?P<bare>[^\s"'`“”„«»「」『』]{{4,200}})
     )
     """,
     re.VERBOSE,
 )
 
 _URL = re.compile(
-    r"""://[^\s:/?#@"'`<>()\[\]]{0,80}:(?P<secret>(?!\[redacted:)[^\s@/"'`<>]{3,200})@(?=[\w\[])""", re.ASCII
+    r"""://[^\s:/?#@"'`<>()\[\]]{0,80}:(?P<secret>(?!\[redacted:)[^\s/"'`<>]{3,200})@(?=[\w\[])""", re.ASCII
 )
 _HEADER = re.compile(
     r"""
@@ -88,7 +99,14 @@ _HEADER = re.compile(
     """,
     re.VERBOSE | re.IGNORECASE | re.ASCII,
 )
-_CURL_USER = re.compile(r"""\s(?:-u|--user)[ =]["']?[^\s:"']{1,60}:(?P<secret>[^\s"'`]{4,100})""", re.ASCII)
+_CURL_USER = re.compile(
+    r"""\s(?:-[A-Za-z]{0,6}u[ ]?|--user[ =])["']?[^\s:"']{1,60}:(?P<secret>[^\s"'`]{4,100})""", re.ASCII
+)
+_OPTION_P = re.compile(
+    r"""(?:(?:mysql|mariadb)[a-z_-]{0,12}\s(?:[^\n|;]{0,200}?\s)??-p["']?|sshpass\s{1,4}-p\s{0,4}["']?)"""
+    r"""(?P<secret>[^\s"'`]{6,100})""",
+    re.ASCII,
+)
 _NETRC = re.compile(r"\blogin[ \t]\S{1,80}\s{1,4}password[ \t](?P<secret>\S{4,100})", re.ASCII)
 _DOCKER = re.compile(r'"auth"[ ]?:[ ]?"(?P<secret>[A-Za-z0-9+/]{12,400}={0,2})"')
 
@@ -98,6 +116,9 @@ _OTHERS = (
     ("bearer", _HEADER, "bearer token"),
     ("authorization", _HEADER, "authorization header"),
     ("curl", _CURL_USER, "password"),
+    ("mysql", _OPTION_P, "password"),
+    ("mariadb", _OPTION_P, "password"),
+    ("sshpass", _OPTION_P, "password"),
     ("login", _NETRC, "password"),
     ('"auth"', _DOCKER, "registry credential"),
 )
@@ -109,29 +130,9 @@ _HARMLESS = re.compile(
 _IN_QUERY = re.compile(r"[?&][\w.-]{0,60}$")
 _OPTION = re.compile(r"--[\w-]{0,40}$")
 _TAG = re.compile(r"<[\w:.-]{0,40}$")
-_EXAMPLE = re.compile(
-    r"example|placeholder|change[_-]?me|\byour|\bmy[_-]|redacted|dummy|xxx|\*\*\*|\.\.\.|…|"
-    r"^(?:pass(?:word|wd)?|pwd?|secret|token|user(?:name)?)$",
-    re.IGNORECASE,
-)
-# What stands for the value: a variable, a template, a call, an attribute, a path, a URL, a hash, a version, a product.
-_REFERENCE = re.compile(
-    r"\$\{|\$\(|\$[A-Za-z_]\w*$|\$\w{1,10}\$|\{\{|\{[A-Za-z_]|<|%\(|%\w+%|\[redacted:|"
-    r"[A-Za-z_][\w.:>-]*[(\[{]|[A-Za-z_]\w*(?:(?:\.|::|->)[A-Za-z_]\w*)+$|"
-    r"~?\.{0,2}/|[A-Za-z]:\\|[a-z][a-z0-9+.-]{1,20}:/|v?\d+(?:[.-]\d+)+\w{0,6}$|"
-    r"(?:1password|keepass|bitwarden|lastpass)"
-    r"|0x[0-9a-fA-F]{40}$",
-    re.IGNORECASE | re.ASCII,
-)
 # The next setting of a connection string.
 _NEXT = re.compile(r";(?=[A-Za-z]\w{0,30}=)")
 _REST = re.compile(r"""[^\s"'`\[]+""")
-_DIGIT = re.compile(r"\d")
-_SPACE = re.compile(r"\s")
-_SIGN = re.compile(r"[\W_]")
-_WORDS = re.compile(r"(?:(?:[^\W\d_]+\d{0,4}|\d{1,8})(?:[-_./:]|$))+")
-# A word that only a year or the like makes a password, which people do not write into a sentence with such an end.
-_WORD_AND_NUMBER = re.compile(r"[^\W\d_]+\d{2,4}!+")
 # A name of somebody or something, and more of the sentence.
 _NAME_IN_PROSE = re.compile(r"[^\W\d_]+\d(?: [^\W\d_]+){2}(?=[\s,.;!?]|$)")
 _LINE_END = re.compile(r"[ \t]*(?=[\r\n]|$)")
@@ -145,7 +146,7 @@ def find_assigned(text: str) -> Iterator[Found]:
     for hint, pattern, label in _OTHERS:
         if hint in lower:
             for match in pattern.finditer(text):
-                if _may_be_secret(match["secret"]) and (pattern is not _HEADER or _is_key(match["secret"])):
+                if may_be_secret(match["secret"]) and _fits(pattern, match["secret"]):
                     yield Found(*match.span("secret"), label)
     found = 0
     for start, end in _near_roots(lower):
@@ -157,6 +158,13 @@ def find_assigned(text: str) -> Iterator[Found]:
             if secret is not None:
                 yield secret
                 found = secret.end
+
+
+def _fits(pattern: re.Pattern[str], secret: str) -> bool:
+    """Whether it is not a word of the sentence, where the pattern alone does not tell."""
+    if pattern is _HEADER:
+        return is_key(secret)
+    return pattern is not _OPTION_P or is_named_password(secret, phrase=False)
 
 
 def _lower(text: str) -> str:
@@ -190,18 +198,27 @@ def _named(text: str, name: re.Match[str], value: re.Match[str]) -> Found | None
     """The secret that a name has for its value, if it is one."""
     before = text[max(0, name.start() - 64) : name.start()]
     bare = value["bare"] is not None
+    unsigned = value["argument"] and bare and not _OPTION.search(before)
     if (
-        (value["argument"] and bare and not _OPTION.search(before))
+        (unsigned and name["word"] is None)
         or (value["element"] and not _TAG.search(before))
         or (name["key"] and _HARMLESS.search(before))
+        or (name["short"] and not value["assigned"])
     ):
         return None
     group = next(each for each in ("bare", "quoted", "printed") if value[each] is not None)
     start = value.start(group)
     secret = _bare(value, in_query=_IN_QUERY.search(before) is not None) if bare else value[group]
     end = start + len(secret)
-    plausible = _is_key(secret) if name["key"] is not None else _is_named_password(text, start, secret, value)
-    if not plausible or not _may_be_secret(secret) or (value["below"] and not _LINE_END.match(text, value.end())):
+    if name["key"] is not None:
+        plausible = is_key(secret)
+    else:
+        plausible = _is_password(text, start, secret, value)
+        if unsigned:
+            plausible = plausible and is_beside(secret)
+        elif name["short"]:
+            plausible = plausible and is_likely(secret)
+    if not plausible or not may_be_secret(secret) or (value["below"] and not _LINE_END.match(text, value.end())):
         return None
     # A long value goes on where the pattern had to end.
     if bare and end == value.end() and (rest := _REST.match(text, end)):
@@ -209,17 +226,24 @@ def _named(text: str, name: re.Match[str], value: re.Match[str]) -> Found | None
     return Found(start, end, _label(name, before))
 
 
-def _is_named_password(text: str, start: int, secret: str, value: re.Match[str]) -> bool:
+def _is_password(text: str, start: int, secret: str, value: re.Match[str]) -> bool:
     """Whether a value that is called a password is one, by how sure the signs between the two are."""
-    if not _is_password(secret):
+    quoted = value["bare"] is None
+    said = value["said"] or value["contracted"]
+    sure = bool(value["assigned"] or said or value["joined"])
+    if not is_named_password(secret, phrase=quoted and sure):
         return False
-    if value["bare"] is None:
-        return value["printed"] is not None or not value["argument"] or not _WORDS.fullmatch(secret)
-    if value["said"]:
-        return _is_strong(secret)
-    if value["joined"] or value["beside"] or value["below"]:
-        return not _WORDS.fullmatch(secret)
-    return not (value["assigned"] and secret[0].isupper() and _NAME_IN_PROSE.match(text, start))
+    if quoted:
+        return value["printed"] is not None or not value["argument"] or not is_words(secret)
+    if value["below"]:
+        return not is_words(secret) or (is_likely(secret) and not secret.endswith(":"))
+    if value["joined"]:
+        return not is_words(secret) or is_likely(secret)
+    if value["beside"]:
+        return not is_words(secret)
+    if said and not is_likely(secret):
+        return False
+    return not ((said or value["assigned"]) and secret[0].isupper() and _NAME_IN_PROSE.match(text, start))
 
 
 def _bare(value: re.Match[str], *, in_query: bool) -> str:
@@ -248,7 +272,7 @@ def _trimmed(secret: str) -> str:
 
 
 def _label(name: re.Match[str], before: str) -> str:
-    if name["word"] is not None:
+    if name["key"] is None:
         return "password"
     key = re.sub("[_-]", " ", name["key"].lower())
     if "aws" in before.lower()[-24:] and ("secret" in key or "access" in key):
@@ -256,40 +280,3 @@ def _label(name: re.Match[str], before: str) -> str:
     if key.startswith("api"):
         return "API key"
     return next((label for label in ("token", "secret") if key == label), "key" if "key" in key else "credential")
-
-
-def _may_be_secret(value: str) -> bool:
-    return not (_EXAMPLE.search(value) or _REFERENCE.match(value) or len(set(value)) < 4)
-
-
-def _is_password(value: str) -> bool:
-    """Whether a value that is called a password is one: in prose, a word that follows is none."""
-    if len(value) < 6 or " " in value:
-        return False
-    if _DIGIT.search(value) and (value.isdigit() or value.upper() != value.lower()):
-        return True
-    # Without a digit it may be a name of a program, which has no other sign.
-    return len(value) >= 8 and _classes(value) >= 3 and not value.isidentifier()
-
-
-def _is_strong(value: str) -> bool:
-    """Whether a value that follows a word such as "is" could hardly be a word of the sentence."""
-    if len(value) < 8 or _classes(value) < 3:
-        return False
-    if _WORD_AND_NUMBER.fullmatch(value):
-        return _classes(value) == 4
-    return not _WORDS.fullmatch(value.strip("!?:"))
-
-
-def _is_key(value: str) -> bool:
-    """Whether a value that is called a key or a token is one: long, mixed, and not made of words."""
-    if not _DIGIT.search(value) or _SPACE.search(value) or value.upper() == value.lower():
-        return False
-    enough = len(value) >= 16 or (len(value) >= 12 and _classes(value) >= 3)
-    return enough and len(set(value)) >= 8 and not _WORDS.fullmatch(value)
-
-
-def _classes(value: str) -> int:
-    """How many of these four it has: small letters, capital letters, digits, anything else."""
-    small, capital = value.upper() != value, value.lower() != value
-    return small + capital + (_DIGIT.search(value) is not None) + (_SIGN.search(value) is not None)

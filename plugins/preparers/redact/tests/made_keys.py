@@ -201,4 +201,58 @@ def surroundings() -> dict[str, tuple[str, str]]:
         "token: §": (uuid(), "token"),
         "api\\_key: §": (some(LETTERS, 31) + "7", "API key"),
         "パスワード：§": (password(), "password"),
+        **in_sentences(),
     }
+
+
+def in_sentences() -> dict[str, tuple[str, str]]:
+    """The same, for passwords as people write them into sentences and commands."""
+    word, mixed, phrase = "Sommer" + some(DIGITS, 4), "hunter2" + "hunter2", "Sommer " + some(DIGITS, 4)
+    inside = {
+        "The password is §": mixed,
+        "My password is §.": mixed,
+        "Our root password is §, do not tell": word,
+        "The **password** is **§**.": word,
+        "The password is now §": word,
+        "From Monday on the password will be §": word,
+        "The password was set to §": "Xy" + some(DIGITS, 2) + mixed,
+        "Passwort ist §": word,
+        "Das Passwort lautet §, bitte": word,
+        "Le mot de passe du wifi est §": "Croissant" + some(DIGITS, 2),
+        "La contraseña de la base de datos es §": "Gato_" + some(DIGITS, 4),
+        "The password for Ana's laptop is §": word,
+        "my password's §": password(),
+        "my password’s §": word,
+        "密码是 §": "Panda" + some(DIGITS, 4),
+        "password:\n  §\nport: 5": word,
+        'Password = "§"': "correct horse battery staple",
+        'password: "§"': "two words" + some(DIGITS, 1),
+        "password: “§”": phrase,
+        'The wifi password is "§".': phrase,
+        "login with user bob and password §": "Sup3rS3" + "cret",
+        "pw: §": "S3cret" + "Word",
+        "DB_PW=§": "geheim" + some(DIGITS, 4),
+        "pass: §": password(),
+        "userPass = §": mixed,
+        "mysql -u root -p§ db": "MyS3cret" + "Pw",
+        "mariadb-dump -p'§'": "MyS3cret" + "Pw",
+        "sshpass -p § ssh ana@host": word,
+        "curl -uadmin:§ https://acme.example": "s3cr3t" + "Pa55",
+        "curl -sSu admin:§ https://acme.example": "s3cr3t" + "Pa55",
+        "postgres://name:§@host/db": "p@55" + "word",
+        "password:\xa0§": password(),
+        "mot de passe\u202f: §": password(),
+        "_password_: §": password(),
+        "__password__: §": password(),
+        "***password***: §": password(),
+        "_password:_ §": password(),
+        "password :\u3000§": password(),
+        "password = §": "$ecret" + "12x",
+        "password: § or so": "/" + password(),
+        "password: § now": "my_" + "Secr3t!Pw",
+        "password: § then": "Xy7" + "example9!",
+        "password: § too": "Summer2024" + "...!",
+        "aws_secret_access_key=§": "/" + some(LETTERS, 38) + "7",
+    }
+    labels = {"aws_secret_access_key=§": "AWS secret access key"}
+    return {around: (secret, labels.get(around, "password")) for around, secret in inside.items()}

@@ -125,6 +125,16 @@ def test_a_key_between_spaces_is_replaced_whatever_stands_around_it(before: str,
             "_",
         ),
         *("password: M2 ", "password is a1!", "password:" + " " * 20 + "\n" + " " * 20, "-us1", "12345678:AA", "_AKIA"),
+        *("mysql ", "mysql -p", "mysql x ", "sshpass -p ", "curl -u", "://a:a@", "pw: ", "pass:", "password's ", "/a"),
+        *(
+            "password for ",
+            "password for a is ",
+            "_password_: ",
+            "password:\xa0",
+            'password: "a1 b ',
+            "password “a b1 ",
+        ),
+        *("password = '" + "a1-" * 500, "password is a1_", "password: my-", 'password: "' + "x" * 1500 + '" '),
     ],
 )
 def test_a_long_line_of_anything_is_no_trouble(unit: str) -> None:

@@ -177,6 +177,37 @@ def test_what_is_no_secret_stays(text: str) -> None:
     assert (prepared.text, list(prepared.notes)) == (text, [])
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("compass: N47E11x9", "bypass = route66b", "by-pass = route66b", "trespass: sect12b", "low-pass: 12kHz-x1"),
+        *("password: OAuth2", "password: SHA256", "password: argon2id", "password: bcrypt12", "password - SHA256"),
+        *("password: JIRA-12345", "password: 2FA-enabled", "password: see1Password", "password: 12characters"),
+        "token: meta-llama/Llama-3.1-8B-Instruct",
+        "token: mistralai/Mixtral-8x7B-Instruct-v0.1",
+        "The password is hunter2",
+        "The password is 20261130. The password is 2026-11-30. The password is swordfish.",
+        "The password is AES-256-GCM-encrypted, and the other password is HMAC-SHA256.",
+        "The password is 12characters long; the password is 2026-11-30T08:00:00Z.",
+        "The password is “the same as last time 2024”.",
+        'password: "Ticket INFRA-12345", password: "Room 12", password: "rotated 2026-11-30"',
+        "'password': 'must be at least 8 characters', \"password\": \"Please enter your new password\"",
+        "the password policy SHA256-based, the legacy password (SHA256), password (Optional[str]): x",
+        '<label>Password Required:</label><input id="password">',
+        "All tests pass: 42 of 42. They pass all42Tests. | pass | abc123Def |",
+        "mysql -u root -p database1",
+        "password: my_password_1, password: changeme123, password: example-password-1",
+        "password: $password2 and password: $dbPassword2 and password: $2b$12$abcdefghijk",
+        "password: /run/secrets/db_password_2 and password: /secrets2 and password: ~/x1y2z3",
+        "aws_secret_access_key = wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY",
+        "api_key: sk-abc123...wxyz, api_key: sk-1****cdef, api_key = ABCD…9876543",
+        "token: 20261130T101010Z, Authorization: Bearer ya29.google-oauth...",
+    ],
+)
+def test_words_names_dates_and_examples_are_no_secrets(text: str) -> None:
+    assert redacted(text) == text
+
+
 def test_an_image_in_base_64_stays() -> None:
     image = f"![logo](data:image/png;base64,{made_keys.some(made_keys.BASE64, 200_000)}==)"
     assert redacted(image) == image

@@ -1,0 +1,168 @@
+"""Whether a value that is called a password, a key or a token is one, or stands for something else."""
+
+from __future__ import annotations
+
+import re
+
+__all__ = ["is_beside", "is_key", "is_likely", "is_named_password", "is_words", "may_be_secret"]
+
+_DIGIT = re.compile(r"\d")
+_LETTER = re.compile(r"[^\W\d_]")
+_SPACE = re.compile(r"\s")
+_SIGN = re.compile(r"[\W_]")
+_WORDS = re.compile(r"(?:(?:[^\W\d_]+\d{0,4}|(?:\d{1,2}x)?\d{1,8}[^\W\d_]{0,2})(?:[-_./:]|$))+")
+_PLAIN = re.compile(r"[^\W\d_]+|\d{1,5}")
+_SEPARATORS = re.compile(r"[ _.:/+-]")
+# Letters and digits, or a word and a number with _ between them.
+_WORD_WITH_DIGITS = re.compile(r"[^\W_]+|[^\W\d_]+_\d{2,8}")
+# Beside its name in a sentence, a password may have no sign that code, tags and brackets have.
+_IN_SENTENCE = re.compile(r"[^\s<>(){}\[\]/\\=:;|]+")
+# What may stand around a word: emphasis, and the end of a sentence.
+_AROUND = "*_~!?:;,."
+
+# What stands for the value: a variable, a template, a call, an attribute, a path, a URL, a hash, a version, a product,
+# a ticket, a date.
+_REFERENCE = re.compile(
+    r"\$\{|\$\(|\{\{|\{[A-Za-z_]|<|%\(|%\w+%|\[redacted:|"
+    r"(?-i:\$(?:[A-Z_][A-Z0-9_]*|[A-Za-z_]+\d?|[a-z]\w*_\w*|[a-z]+\d?[A-Z][A-Za-z]+\d?)$)|"
+    r"\$(?:\d\w?|apr1|y|gy|argon2\w{1,2}|scrypt|bcrypt|md5|sha\d{1,3}|pbkdf2[\w-]{0,12})\$|"
+    r"[A-Za-z_][\w.:>-]*[(\[{]|[A-Za-z_]\w*(?:(?:\.|::|->)[A-Za-z_]\w*)+$|"
+    r"(?:~|\.{1,2})/|/[\w.@+~%-]+/|[A-Za-z]:\\|[a-z][a-z0-9+.-]{1,20}:/|v?\d+(?:[.-]\d+)+\w{0,6}$|"
+    r"(?:see|siehe|voir|in|im|via|use)?(?:1password|keepass|bitwarden|lastpass)|"
+    r"(?-i:[A-Z][A-Z0-9]{1,9}-\d{1,6}$)|\d{4}-?\d\d-?\d\d[T_]\d\d|0x[0-9a-fA-F]{40}$",
+    re.IGNORECASE | re.ASCII,
+)
+# Names of methods and formats that have a digit within, and amounts.
+_TERM = re.compile(
+    r"(?:sha|md|aes|rsa|hmac|[hrep]s|oauth|pbkdf|base|utf|ntlmv?|tlsv?|ipv|http|pkcs|secp|ed|crc|poly|chacha|curve|des|"
+    r"s?crypt|bcrypt|yescrypt|srp|saml|ldapv?|smb|cp|iso)\d{1,5}(?:url|crypt|sum|[kr]\d)?|"
+    r"[23]fa|3des|u2f|fido2|argon2(?:id|i|d)?|blake[23][bs]?|x509(?:v3)?|s3|ec2|k8s|i18n|l10n|"
+    r"\d{1,6}(?:(?:char(?:acter)?|letter|digit|symbol|sign|word|bit|byte|sec(?:ond)?|min(?:ute)?|hour|day|week|month|"
+    r"year|time|user|round|iteration|zeichen|stellen|stunden?|tagen?|jahren?|caracter[ee]|d[ií]a|jour)s?|"
+    r"ms|[smhdwykx]|st|nd|rd|th|[kmgt]i?b|px)",
+    re.IGNORECASE,
+)
+_EXAMPLE_PART = re.compile(
+    r"(?:your|example|placeholder|changeme|dummy|redacted)[a-z]*\d{0,4}|(?:change|replace)(?:me|this)", re.IGNORECASE
+)
+_CALLED_MINE = re.compile(
+    r"my[ _-].*(?:pass|pw|secret|token|key|credential)|(?:change|replace)[ _-](?:me|this)\b", re.IGNORECASE | re.DOTALL
+)
+_NAME_ITSELF = re.compile(r"(?:pass(?:word|wd)?|pwd?|secret|token|user(?:name)?)", re.IGNORECASE)
+# Of a key in documentation of AWS.
+_EXAMPLE_END = re.compile(r"EXAMPLE(?:KEY)?$")
+_MASK = re.compile(r"[xX]{3,}|[*•.…]{3,}")
+_CUT = re.compile(r"[\w-]{0,4}(?:\.{3,}|…)[\w-]{0,4}")
+_CUT_KEY = re.compile(r"[\w-]{0,12}(?:\.{3,}|…|\*{3,})[\w-]{0,8}")
+
+# What is longer names no method, and no example is made of so many words.
+_LONGEST_NAME = 64
+
+# A pass phrase has none of these, which sentences, messages and labels have.
+_OF_SENTENCES = frozenset(
+    "a an and any are as at be been by can cannot contain could did do does for from had has have here i if in into is "
+    "it its long may min max minimum maximum must my need needs new no none not of old on only or our please same "
+    "should since so than that the their then there this to too unless until use used uses using via was we were when "
+    "which will with without you your at least most enter type choose confirm forgot forgotten repeat reset change "
+    "changed set hide show sign log login required optional missing invalid incorrect wrong expired empty failed error "
+    "character characters chars digits letters string value field password passwords passphrase passcode username user "
+    "email key token secret hash hashed encrypted example placeholder "
+    "passwort ein eine der die das den dem des und oder ist im in mit nicht kein bitte ihr dein für von zu muss "
+    "mindestens le la les un une du de et ou est dans avec pas pour votre el los las y o es en con para su mot passe "
+    "contraseña".split()
+)
+
+
+def may_be_secret(value: str) -> bool:
+    """Whether a value does not plainly stand for something else."""
+    return not (_REFERENCE.match(value) or len(set(value)) < 4 or _is_example(value) or _is_path(value))
+
+
+def is_words(value: str) -> bool:
+    """Whether a value is made of words and numbers, as names of models, files and hosts are."""
+    return _WORDS.fullmatch(value) is not None
+
+
+def is_named_password(value: str, *, phrase: bool) -> bool:
+    """Whether a value that is called a password is one, where a ``phrase`` may be one."""
+    if " " in value:
+        return phrase and _is_phrase(value)
+    if len(value) < 6 or _is_term(value.strip(_AROUND)):
+        return False
+    if _DIGIT.search(value) and (value.isdigit() or value.upper() != value.lower()):
+        return True
+    # Without a digit it may be a name of a program, which has no other sign.
+    return len(value) >= 8 and _classes(value) >= 3 and not value.isidentifier()
+
+
+def is_beside(value: str) -> bool:
+    """Whether a value is a password where nothing but a space stands between it and its name."""
+    return _IN_SENTENCE.fullmatch(value) is not None and _is_strong(value)
+
+
+def _is_strong(value: str) -> bool:
+    """Whether a value could hardly be a word or a name of anything."""
+    return len(value) >= 8 and _classes(value) >= 3 and not is_words(value.strip(_AROUND))
+
+
+def is_likely(value: str) -> bool:
+    """Whether a value that follows a word such as "is" is more likely a password than a word of the sentence."""
+    if _is_strong(value):
+        return True
+    word = value.strip(_AROUND)
+    if not (_WORD_WITH_DIGITS.fullmatch(word) and _DIGIT.search(word) and _LETTER.search(word)):
+        return False
+    return len(word) >= 8 or (len(word) >= 6 and word.lower() != word)
+
+
+def is_key(value: str) -> bool:
+    """Whether a value that is called a key or a token is one: long, mixed, and not made of words."""
+    if not _DIGIT.search(value) or _SPACE.search(value) or value.upper() == value.lower():
+        return False
+    enough = len(value) >= 16 or (len(value) >= 12 and _classes(value) >= 3)
+    return enough and len(set(value)) >= 8 and not is_words(value.strip(_AROUND)) and not _CUT_KEY.fullmatch(value)
+
+
+def _is_example(value: str) -> bool:
+    """Whether a value as a whole is plainly an example: made of such words, masked, or cut short."""
+    if _NAME_ITSELF.fullmatch(value) or _CUT.fullmatch(value) or _EXAMPLE_END.search(value):
+        return True
+    if any(2 * len(mask[0]) >= len(value) for mask in _MASK.finditer(value)):
+        return True
+    if len(value) > _LONGEST_NAME:
+        return False
+    parts = [part for part in _SEPARATORS.split(value.rstrip("!.")) if part]
+    named = _CALLED_MINE.match(value) is not None or any(_EXAMPLE_PART.fullmatch(part) for part in parts)
+    return named and all(_PLAIN.fullmatch(part) or _EXAMPLE_PART.fullmatch(part) for part in parts)
+
+
+def _is_path(value: str) -> bool:
+    """Whether a value that begins with / is a path of a single part; of more parts, it is a reference."""
+    return value.startswith("/") and is_words(value.removeprefix("/"))
+
+
+def _is_term(value: str) -> bool:
+    """Whether a value is the name of a method or an amount, and plain words at most: SHA256-hashed, 2FA, 12chars."""
+    if len(value) > _LONGEST_NAME:
+        return False
+    parts = _SEPARATORS.split(value)
+    terms = [_TERM.fullmatch(part) is not None for part in parts]
+    return any(terms) and all(term or _PLAIN.fullmatch(part) for term, part in zip(terms, parts, strict=True))
+
+
+def _is_phrase(value: str) -> bool:
+    """Whether words between quotation marks are a pass phrase, and no message or label."""
+    words = [word.strip(_AROUND) for word in value.split()]
+    if not 2 <= len(words) <= 10 or len(value) < 8 or any(word.lower() in _OF_SENTENCES for word in words):
+        return False
+    if not _LETTER.search(value) or "[redacted:" in value:
+        return False
+    if any(_DIGIT.search(word) and len(word) >= 3 and not (_is_term(word) or _REFERENCE.match(word)) for word in words):
+        return True
+    return len(words) >= 4 and all(len(word) >= 3 and word.isalpha() for word in words)
+
+
+def _classes(value: str) -> int:
+    """How many of these four it has: small letters, capital letters, digits, anything else."""
+    small, capital = value.upper() != value, value.lower() != value
+    return small + capital + (_DIGIT.search(value) is not None) + (_SIGN.search(value) is not None)
