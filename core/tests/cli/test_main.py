@@ -397,6 +397,8 @@ def test_a_person_gets_a_table_and_colours_and_a_program_does_not(here: Path, si
     assert "memory/[bold]a.md" in table
     assert "evergreen" in table
     assert on_terminal("files", "--json").startswith("[")
+    assert "Asking the model" in on_terminal("compact")
+    assert "Asking the model" not in on_terminal("compact", "--quiet")
 
 
 # --- plugins -------------------------------------------------------------------------------------------------------

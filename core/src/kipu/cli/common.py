@@ -109,6 +109,11 @@ class Output:
                 cells.append(padding + cell if number else cell + padding)
             click.echo(click.style("  ".join(cells).rstrip(), bold=row is columns))
 
+    def waiting(self, what: str) -> None:
+        """Say on a terminal what is being waited for, and nothing elsewhere."""
+        if not self.quiet and sys.stderr.isatty():
+            click.echo(f"{what}...", err=True)
+
     def progress(self, what: str) -> Progress:
         """A progress bar on a terminal, and nothing elsewhere."""
         return Progress(what, shown=not self.quiet and sys.stderr.isatty())

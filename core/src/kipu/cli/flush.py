@@ -41,6 +41,7 @@ def flush_command(
 
     async def work() -> Flushed | None:
         async with open_memory(workspace, output, scope) as memory:
+            output.waiting("Asking the model")
             flushed = await memory.flush(conversation, dry_run=dry_run, **options)
             output.notes(memory.plugins.problems)
             return flushed
@@ -102,6 +103,7 @@ def compact_command(
         async with open_memory(workspace, output, scope) as memory:
             if undo is not None:
                 return await memory.undo_compact(undo)
+            output.waiting("Asking the model, if there is something to compact")
             age = int(older_than) if older_than.isdecimal() else older_than
             compacted = await memory.compact(source, age, dry_run=dry_run, **options)
             if compacted is None and source is not None:
