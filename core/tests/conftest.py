@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from hypothesis import settings
 
 sys.path.insert(0, str(Path(__file__).parent))
 
@@ -17,6 +18,10 @@ from kipu import FilesConfig, IndexConfig, Memory, MemoryConfig, SearchConfig
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+
+# A slow machine is no fault of what is tested.
+settings.register_profile("kipu", deadline=None)
+settings.load_profile("kipu")
 
 
 @pytest.fixture
