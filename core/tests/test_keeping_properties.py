@@ -82,7 +82,9 @@ def test_what_is_appended_is_put_in_between_and_nothing_else_is_touched(data, te
     except QueryError:
         assume(False)
     changed, start = append(file, entry, heading)
-    assert changed.plain_lines[start - 1 : start - 1 + len(entry)] == entry
+    first, *rest = changed.plain_lines[start - 1 : start - 1 + len(entry)]
+    assert (first[1:], rest) == (entry[0][1:], entry[1:])
+    assert first[0] in "-*+"  # the mark of the list that it goes on with
     assert (changed.encoding, changed.mark) == (file.encoding, file.mark)
     # What is new is one block of lines; around it stands what stood there, but for an end of the last line.
     count = len(changed.lines) - len(file.lines)

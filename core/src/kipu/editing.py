@@ -109,7 +109,7 @@ def _headings(lines: Sequence[str]) -> list[_Heading]:
         elif heading := _heading(line):
             found.append(_Heading(index, *heading))
             index += 1
-        elif not _ITEM.match(line) and line[0] not in " \t>|" and _UNDERLINE.match(following):
+        elif _is_title(line) and (index == 0 or not lines[index - 1].strip()) and _UNDERLINE.match(following):
             found.append(_Heading(index, 1 if following[0] == "=" else 2, line.strip()))
             index += 2
         else:  # a paragraph, whose last line is no heading by being underlined
@@ -117,6 +117,11 @@ def _headings(lines: Sequence[str]) -> list[_Heading]:
                 (end for end in range(index, len(lines)) if _ends_paragraph(lines[end], end > index)), len(lines)
             )
     return found
+
+
+def _is_title(line: str) -> bool:
+    """Whether a line would be a heading if it was underlined."""
+    return _ITEM.match(line) is None and line[0] not in " \t>|"
 
 
 def _ends_paragraph(line: str, is_later: bool) -> bool:
