@@ -254,7 +254,7 @@ async def test_a_file_that_was_added_by_name_belongs_to_the_memory_from_then_on(
         ("memory", MemoryFileError, "memory is a folder. Folders are named in kipu.toml"),
         ("picture.png", MemoryFileError, "picture.png is not a Markdown file"),
         ("binary.md", MemoryFileError, "binary.md is not text: it has NUL bytes and no byte order mark."),
-        (".kipu/x.md", OutsideWorkspaceError, ".kipu/x.md is in a hidden folder"),
+        (".kipu/x.md", OutsideWorkspaceError, ".kipu/x.md is hidden, or in a hidden folder"),
     ],
 )
 async def test_what_cannot_be_added_is_refused_with_the_reason(memory, workspace, path, error, message):
