@@ -1,4 +1,8 @@
-"""Puts a file in the place of another one without losing what somebody else saves there at the same moment."""
+"""Puts a file in the place of another one without losing what somebody else saves there at the same moment.
+
+Only the moves themselves stand here, one file at a time; what is checked before and after them, and that several files
+change together, is the business of `kipu.writing`.
+"""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Looks for what is wrong with the vectors that the index has, and has it made again.
+"""Finds vectors in the index that cannot be right, and puts their chunks among those that are still to be embedded.
 
-Nothing of it happens by itself: a disk has lost bits, another program has changed the index, or an earlier version of
-Kipu was at fault.
+There are none unless a disk has lost bits, another program has changed the index, or an earlier version of Kipu was at
+fault. The tables that strategies make of vectors are not looked at here: see `kipu.tables`.
 """
 
 from __future__ import annotations

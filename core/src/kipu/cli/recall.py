@@ -1,4 +1,4 @@
-"""``kipu recall``."""
+"""``kipu recall``, which has a flag for each per-call option of a plugin, as ``kipu search`` has."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def _recall(
 ) -> None:
     """Print what the memory knows about QUERY, as one text for the prompt of a model.
 
-    It is quoted as data, with where each part stands. Nothing is printed where nothing is known.
+    It is quoted as data, with where each part stands. Nothing is printed where nothing is found.
     """
     given = {name: value for name, value in options.items() if value is not None}
 

@@ -1,4 +1,4 @@
-"""What takes the place of what, where entries stand, and what somebody expected to stand there."""
+"""Places: what takes the place of what, where in a file entries go, what is expected to stand there, and its names."""
 
 from __future__ import annotations
 
