@@ -16,9 +16,7 @@ from __future__ import annotations
 import asyncio
 import re
 import unicodedata
-from collections import Counter
-from itertools import chain, pairwise
-from struct import Struct
+from itertools import pairwise
 from typing import TYPE_CHECKING, ClassVar
 
 import attrs
@@ -26,17 +24,22 @@ import attrs
 from kipu import hookimpl
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
+
+    import numpy as np
+    from numpy.typing import NDArray
 
     from kipu.types import Hit, PostProcessor, Query, Register, Vectors
 
-    # For a hit and others, all by their positions: how similar it is to each of the others.
-    Similarity = Callable[[int, Sequence[int]], list[float]]
+    Numbers = NDArray[np.float64]
 
 __all__ = ["Mmr"]
 
 MOST_REORDERED = 1_000
 """How many hits are compared with each other: the work grows with their square."""
+
+_BLOCK = 2_048
+"""How many tokens are looked at together: at most 8 MB."""
 
 
 def _check_share(_: object, option: attrs.Attribute[float], value: float) -> None:
@@ -78,90 +81,77 @@ class Mmr:
         return await asyncio.to_thread(self._reorder, hits[:MOST_REORDERED]) + hits[MOST_REORDERED:]
 
     def _reorder(self, hits: list[Hit]) -> list[Hit]:
+        import numpy as np
+
         best = max(hit.score for hit in hits) or 1.0
-        gains = [self.lambda_param * hit.score / best for hit in hits]
-        return [hits[position] for position in choose(gains, 1.0 - self.lambda_param, compare(hits))]
+        gains = np.array([self.lambda_param * hit.score / best for hit in hits])
+        return [hits[position] for position in choose(gains, (1.0 - self.lambda_param) * compare(hits))]
 
 
-def choose(gains: Sequence[float], weight: float, similarity: Similarity) -> list[int]:
+def choose(gains: Numbers, losses: Numbers) -> list[int]:
     """Return all positions in the order in which they are chosen.
 
-    ``gains`` is what each is worth by itself, and ``weight`` what similarity to one that was chosen takes off.
+    ``gains`` is what each is worth by itself. ``losses`` has a row for each, of what it takes off from the others once
+    it is chosen; of several, only the greatest counts.
     """
-    left = list(range(len(gains)))
+    import numpy as np
+
     # Of each that is left: what it is worth now. Only the one chosen last can lower it, so no pair is compared twice.
-    values = list(gains)
+    values = gains.copy()
     chosen: list[int] = []
-    while left:
-        place = values.index(max(values))
-        del values[place]
-        chosen.append(left.pop(place))
-        similarities = similarity(chosen[-1], left)
-        values = [
-            value if value < (lowered := gains[position] - weight * similar) else lowered
-            for value, position, similar in zip(values, left, similarities, strict=True)
-        ]
+    for _ in gains:
+        chosen.append(int(values.argmax()))
+        np.minimum(values, gains - losses[chosen[-1]], out=values)
+        values[chosen[-1]] = -np.inf
     return chosen
 
 
 # --- How similar two hits are --------------------------------------------------------------------------------------
 
 
-def compare(hits: Sequence[Hit]) -> Similarity:
-    """How the hits are compared: by vectors where both have one, else by words."""
-    vectors = [hit.vector for hit in hits]
-    by_words = None if all(vector is not None for vector in vectors) else by_tokens([hit.chunk.text for hit in hits])
-    if by_words and all(vector is None for vector in vectors):
-        return by_words
-    return by_vectors(vectors, by_words)
-
-
-def by_vectors(vectors: Sequence[Vectors | None], otherwise: Similarity | None) -> Similarity:
-    """Compare by the cosine of vectors of length 1, and ``otherwise`` where one of two has none."""
+def compare(hits: Sequence[Hit]) -> Numbers:
+    """Return how similar every two hits are: by vectors where both have one, else by words."""
     import numpy as np
 
-    known = [vector is not None for vector in vectors]
-    missing = np.zeros_like(next(vector for vector in vectors if vector is not None))
-    matrix = np.stack([missing if vector is None else vector for vector in vectors])
-
-    def similarity(position: int, others: Sequence[int]) -> list[float]:
-        if otherwise and not known[position]:
-            return otherwise(position, others)
-        # Rounded, because the last digits of a product differ from one machine to the next.
-        cosines = (matrix @ matrix[position]).round(5).tolist()
-        if not otherwise:
-            return [cosines[other] for other in others]
-        shares = otherwise(position, others)
-        return [cosines[other] if known[other] else share for other, share in zip(others, shares, strict=True)]
-
-    return similarity
+    known = [position for position, hit in enumerate(hits) if hit.vector is not None]
+    if len(known) == len(hits):
+        return by_vectors([hit.vector for hit in hits])
+    similarities = by_words([hit.chunk.text for hit in hits])
+    if known:
+        similarities[np.ix_(known, known)] = by_vectors([hits[position].vector for position in known])
+    return similarities
 
 
-def by_tokens(texts: Sequence[str]) -> Similarity:
+def by_vectors(vectors: Sequence[Vectors | None]) -> Numbers:
+    """Compare by the cosine of vectors of length 1."""
+    import numpy as np
+
+    matrix = np.stack([vector for vector in vectors if vector is not None])
+    # Rounded, because the last digits of a product differ from one machine to the next.
+    return (matrix @ matrix.T).astype(np.float64).round(5)
+
+
+def by_words(texts: Sequence[str]) -> Numbers:
     """Compare texts by Jaccard's index of their tokens: how many both have, divided by how many any of them has."""
+    import numpy as np
+
     token_sets = [tokens(text) for text in texts]
-    sizes = [len(token_set) for token_set in token_sets]
-    holders = Counter(chain.from_iterable(token_sets))
-    shared = [[token for token in token_set if holders[token] > 1] for token_set in token_sets]
-    # A token is a number with some bytes for each text, which are 1 if the text has the token. If such numbers are
-    # added up, the bytes of each text say how many of the tokens it has: one sum compares a text with all others.
-    code, width = ("H", 2) if max(sizes) < 1 << 16 else ("I", 4)
-    counts = Struct(f"<{len(texts)}{code}")
-    texts_with: dict[str, bytearray] = {}
-    for position, token_list in enumerate(shared):
-        for token in token_list:
-            if token not in texts_with:
-                texts_with[token] = bytearray(counts.size)
-            texts_with[token][position * width] = 1
-    numbers = {token: int.from_bytes(row, "little") for token, row in texts_with.items()}
-    of_text = [[numbers[token] for token in token_list] for token_list in shared]
-
-    def similarity(position: int, others: Sequence[int]) -> list[float]:
-        size = sizes[position]
-        common = counts.unpack(sum(of_text[position]).to_bytes(counts.size, "little"))
-        return [common[other] / (size + sizes[other] - common[other]) for other in others]
-
-    return similarity
+    numbers: dict[str, int] = {}
+    token = np.array([numbers.setdefault(token, len(numbers)) for token_set in token_sets for token in token_set])
+    text = np.repeat(np.arange(len(texts)), [len(token_set) for token_set in token_sets])
+    # Only what several texts have is worth a column.
+    is_shared = np.bincount(token) > 1
+    shared = is_shared[token]
+    text, column = text[shared], (np.cumsum(is_shared) - 1)[token[shared]]
+    common = np.zeros((len(texts), len(texts)))
+    for start in range(0, int(is_shared.sum()), _BLOCK):
+        here = (start <= column) & (column < start + _BLOCK)
+        has = np.zeros((len(texts), int(column[here].max()) - start + 1), dtype=np.float32)
+        has[text[here], column[here] - start] = 1.0
+        common += has @ has.T
+    sizes = np.array([len(token_set) for token_set in token_sets])
+    similarities: Numbers = common / (sizes[:, None] + sizes - common)
+    return similarities
 
 
 # --- What the tokens of a text are ---------------------------------------------------------------------------------
@@ -173,7 +163,6 @@ _UNSPACED = (
     "\U0001b000-\U0001b2ff\U00020000-\U0003ffff"
 )
 _RUN = re.compile(rf"([{_UNSPACED}]+)|[^ {_UNSPACED}]+")
-_ASCII_WORD = re.compile("[a-z0-9]+")
 
 
 class _Characters(dict[int, str]):
@@ -197,7 +186,7 @@ def tokens(text: str) -> set[str]:
     A text without any, such as a row of emoji, is a token as a whole: it is similar to itself alone.
     """
     if text.isascii():
-        return set(_ASCII_WORD.findall(text.lower())) or {text}
+        return set(text.lower().translate(_CHARACTERS).split()) or {text}
     found: set[str] = set()
     for match in _RUN.finditer(unicodedata.normalize("NFKC", text).casefold().translate(_CHARACTERS)):
         run = match[0]

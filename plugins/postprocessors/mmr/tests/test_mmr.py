@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import subprocess
-import sys
-from itertools import combinations
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -14,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kipu.types import Hit, Query, StoredChunk
-from kipu_postprocessor_mmr import MOST_REORDERED, Mmr, by_tokens, kipu_register_postprocessors, tokens
+from kipu_postprocessor_mmr import MOST_REORDERED, Mmr, by_words, kipu_register_postprocessors, tokens
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -120,7 +117,7 @@ def test_what_follows_very_many_hits_stays_where_it_is() -> None:
     ids=["Chinese", "Japanese", "Korean", "Thai", "Hindi", "Russian", "emoji"],
 )
 def test_texts_are_told_apart_in_any_script(texts: list[str]) -> None:
-    alike, different = by_tokens(texts)(0, [1, 2])
+    _, alike, different = by_words(texts)[0]
     assert alike > 0.2
     assert different < 0.1
     assert order(Mmr(0.5), [hit(text, 1 - number / 10, number) for number, text in enumerate(texts)]) == [0, 2, 1]
@@ -201,12 +198,18 @@ def test_each_hit_is_the_best_one_at_its_turn(hits: list[Hit], lambda_param: flo
 
 @settings(deadline=None, max_examples=60)
 @given(st.lists(TEXTS, min_size=2, max_size=6))
-def test_similarity_by_tokens_is_symmetric_and_1_for_the_same_text(texts: list[str]) -> None:
-    similarity = by_tokens([*texts, *texts])
-    for one, other in combinations(range(len(texts)), 2):
-        assert similarity(one, [other]) == similarity(other, [one])
-        assert 0 <= similarity(one, [other])[0] <= 1
-    assert all(similarity(one, [one + len(texts)]) == [1.0] for one in range(len(texts)))
+def test_similarity_by_words_is_symmetric_and_1_for_the_same_text(texts: list[str]) -> None:
+    similarities = by_words([*texts, *texts])
+    assert (similarities == similarities.T).all()
+    assert ((similarities >= 0) & (similarities <= 1)).all()
+    assert (similarities.diagonal(len(texts)) == 1).all()
+
+
+def test_long_texts_are_compared_by_all_of_their_words() -> None:
+    words = [f"word{number}" for number in range(5_000)]
+    texts = [" ".join(words), " ".join(words[2_500:]), " ".join(words[:1_000]), "something else"]
+    similarities = by_words(texts)
+    assert similarities[np.triu_indices(4, 1)].tolist() == [0.5, 0.2, 0, 0, 0, 0]
 
 
 # --- The plugin ----------------------------------------------------------------------------------------------------
@@ -226,15 +229,3 @@ def test_it_is_registered_by_its_name() -> None:
     registered: dict[str, object] = {}
     kipu_register_postprocessors(registered.__setitem__)
     assert registered == {"mmr": Mmr}
-
-
-def test_without_vectors_numpy_is_not_imported() -> None:
-    program = (
-        "import asyncio, sys\n"
-        "from kipu.types import Hit, Query, StoredChunk\n"
-        "from kipu_postprocessor_mmr import Mmr\n"
-        "chunk = StoredChunk(1, '', '', '', None, 1, 1, '', 0, 'text', '')\n"
-        "asyncio.run(Mmr().process(Query('text'), [Hit(chunk, 1.0), Hit(chunk, 0.5)]))\n"
-        "sys.exit('numpy' in sys.modules)"
-    )
-    subprocess.run([sys.executable, "-c", program], check=True)
