@@ -669,25 +669,54 @@ async def test_a_query_without_words_is_not_embedded(meaning: Any, embedder: Has
         assert (results.degraded, results.notes, embedder.calls) == (False, [], [])
 
 
-@pytest.mark.parametrize(
-    ("said", "wrong"),
-    [(None, "must return a dictionary"), ({1: 7}, "between 0 and 1"), ({1: float("nan")}, "0 and 1"), ({99: 1}, "99")],
-)
-async def test_what_a_strategy_says_of_chunks_is_checked(meaning: Any, write: Write, said: Any, wrong: str) -> None:
-    class Scores(Nearest):
-        async def score(self, query: Query, index: Any, ids: Any) -> Any:
-            return said
+@pytest.mark.parametrize(("method", "asked", "unasked"), [("score", 1, 99), ("score_files", "memory/n.md", "no.md")])
+async def test_what_a_strategy_says_of_chunks_and_files_is_checked(
+    meaning: Any, write: Write, method: str, asked: Any, unasked: Any
+) -> None:
+    answers = [
+        (None, rf"{method}\(\) returned None, and must return a dictionary"),
+        ({asked: 7}, "between 0 and 1"),
+        ({asked: float("nan")}, "between 0 and 1"),
+        ({unasked: 1}, f"spoke of {unasked!r}"),
+    ]
+
+    said: list[Any] = [{asked: 0.5}]
+
+    async def say(self: Any, query: Query, index: Any, what: Any) -> Any:
+        return said[-1]
+
+    opinionated = type("Opinionated", (Nearest,), {method: say})
+    heard = []
 
     class Asks(Both):
         async def search(self, query: Query, index: Any) -> list[Hit]:
-            await index.score("near", query, [1])
+            heard.append(await getattr(index, method)("near", query, [asked]))
             return []
 
     fill(write, 3)
     async with meaning(strategy=Asks(("near",))) as memory:
-        memory.register_strategy("near", Scores())
-        with pytest.raises(PluginFailedError, match=wrong):
-            await memory.search("note1")
+        memory.register_strategy("near", opinionated())
+        await memory.search("note1")
+        assert heard == [{asked: 0.5}]
+        for answer, wrong in answers:
+            said.append(answer)
+            with pytest.raises(PluginFailedError, match=wrong):
+                await memory.search("note1")
+
+
+async def test_a_strategy_that_has_no_opinion_on_files_says_nothing(meaning: Any, write: Write) -> None:
+    heard = []
+
+    class Asks(Both):
+        async def search(self, query: Query, index: Any) -> list[Hit]:
+            heard.append(await index.score_files("near", query, ["memory/note1.md"]))
+            return []
+
+    fill(write, 3)
+    async with meaning(strategy=Asks(("near",))) as memory:
+        memory.register_strategy("near", Nearest())
+        await memory.search("note1")
+    assert heard == [{}]
 
 
 # --- an embedder that cannot be had --------------------------------------------------------------------------------

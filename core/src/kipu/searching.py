@@ -122,18 +122,26 @@ class IndexReader:
 
     async def score(self, strategy: str, query: Query, ids: Sequence[int]) -> dict[int, float]:
         """What another strategy thinks of chunks that it did not return; those it cannot judge are left out."""
+        return await self._opinion("score", strategy, query, ids)
+
+    async def score_files(self, strategy: str, query: Query, paths: Sequence[str]) -> dict[str, float]:
+        """What another strategy thinks of whole files; those it cannot judge are left out."""
+        return await self._opinion("score_files", strategy, query, paths)
+
+    async def _opinion(self, method: str, strategy: str, query: Query, asked: Sequence[Any]) -> dict[Any, float]:
+        """What one of the optional methods of another strategy says, on a connection of its own."""
         chosen = self._strategies[strategy]
-        if not hasattr(chosen, "score") or not ids or (needs_vectors(chosen) and query.embedding is None):
+        if not hasattr(chosen, method) or not asked or (needs_vectors(chosen) and query.embedding is None):
             return {}
         async with self._database.reader(further=True) as connection:
             if not await _is_ready(connection, strategy, chosen, query):
                 return {}
             reader = IndexReader(self._database, connection, self._strategies, archived=self._archived)
 
-            async def work() -> dict[int, float]:
-                return _checked_scores(await _started(chosen, "score", query, reader, ids), set(ids))
+            async def work() -> dict[Any, float]:
+                return _checked_scores(method, await _started(chosen, method, query, reader, asked), set(asked))
 
-            scores: dict[int, float] = await _blamed(chosen, work())
+            scores: dict[Any, float] = await _blamed(chosen, work())
             return scores
 
 
@@ -237,14 +245,14 @@ def _checked(returned: Iterable[Any]) -> list[Hit]:
     return hits
 
 
-def _checked_scores(returned: Any, ids: set[int]) -> dict[int, float]:
+def _checked_scores(method: str, returned: Any, asked: set[Any]) -> dict[Any, float]:
     if not isinstance(returned, dict):
-        raise TypeError(f"score() returned {returned!r}, and must return a dictionary of scores by id")
-    for id, score in returned.items():
-        if id not in ids:
-            raise ValueError(f"score() spoke of the chunk {id!r}, which it was not asked for")
+        raise TypeError(f"{method}() returned {returned!r}, and must return a dictionary of scores")
+    for what, score in returned.items():
+        if what not in asked:
+            raise ValueError(f"{method}() spoke of {what!r}, which it was not asked for")
         if not isinstance(score, (int, float)) or not 0 <= score <= 1:
-            raise ValueError(f"score() gave the chunk {id} the score {score!r}; scores are between 0 and 1")
+            raise ValueError(f"{method}() gave {what!r} the score {score!r}; scores are between 0 and 1")
     return returned
 
 

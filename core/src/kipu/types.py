@@ -132,8 +132,8 @@ class Index(Protocol):
         """A read-only connection, this search's own, for tables of the strategy's own and for these of the kernel:
 
         ``files(id, path, source, date, ...)`` and
-        ``chunks(id, file_id, chunk, hash, start_line, end_line, heading, heading_level, text, context, metadata,
-        ...)`` and
+        ``chunks(id, file_id, position, chunk, hash, start_line, end_line, heading, heading_level, text, context,
+        metadata, ...)``, whose positions in a file count from 0, and
         ``embeddings(space_id, hash, vector, ...)``: the vector of every chunk with that hash, as little-endian float32
         numbers, of length 1.
         """
@@ -167,15 +167,23 @@ class Index(Protocol):
         """
         ...
 
+    async def score_files(self, strategy: str, query: Query, paths: Sequence[str]) -> dict[str, float]:
+        """What another strategy thinks of whole files, in [0, 1] by path; those it cannot judge are left out.
+
+        The scores are on a scale of their own: they only compare files with each other.
+        """
+        ...
+
 
 @runtime_checkable
 class Strategy(Protocol):
     """Turns a query into hits, best first.
 
-    Three more things are optional. ``needs_vectors``: True where it cannot search without ``query.embedding``; it is
-    then only called with one. ``strategies``: the names of others that it searches with, through `Index.search`. And
+    Four more things are optional. ``needs_vectors``: True where it cannot search without ``query.embedding``; it is
+    then only called with one. ``strategies``: the names of others that it searches with, through `Index.search`.
     ``async score(query, index, ids) -> dict[int, float]``: what it thinks of chunks that it did not return, on the
-    scale of those that it returns; another strategy asks for it through `Index.score`.
+    scale of those that it returns. And ``async score_files(query, index, paths) -> dict[str, float]``: what it thinks
+    of whole files, in [0, 1]. Another strategy asks for these through `Index.score` and `Index.score_files`.
     """
 
     async def search(self, query: Query, index: Index) -> list[Hit]:

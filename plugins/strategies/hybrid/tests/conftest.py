@@ -14,20 +14,24 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
 
-def stored(id: int) -> StoredChunk:
-    return StoredChunk(id, f"chunk {id}", "memory/notes.md", "memory", None, id, id, "", 0, f"text {id}", "")
+def stored(id: int, path: str) -> StoredChunk:
+    return StoredChunk(id, f"chunk {id}", path, "memory", None, id, id, "", 0, f"text {id}", "")
 
 
 @attrs.define
 class Answers:
     """What strategies find, by name: the scores of chunks by id, or None where one cannot answer.
 
-    ``judgements`` is what a strategy thinks of chunks that it did not find.
+    ``judgements`` is what a strategy thinks of chunks that it did not find, and ``files`` what it thinks of files. A
+    chunk is in the file that ``paths`` gives by its id, or else in one that all others are in.
     """
 
     found: Mapping[str, Mapping[int, float] | None]
     judgements: Mapping[str, Mapping[int, float]] = attrs.field(factory=dict)
+    files: Mapping[str, Mapping[str, float]] = attrs.field(factory=dict)
+    paths: Mapping[int, str] = attrs.field(factory=dict)
     asked: list[str] = attrs.field(factory=list)
+    asked_of_files: list[str] = attrs.field(factory=list)
 
     async def search(self, strategy: str, query: Query) -> list[Hit] | None:
         self.asked.append(strategy)
@@ -35,11 +39,19 @@ class Answers:
         if scores is None:
             return None
         ranked = sorted(scores.items(), key=lambda pair: (-pair[1], pair[0]))
-        return [Hit(stored(id), score, {strategy: score}) for id, score in ranked[: query.limit]]
+        return [
+            Hit(stored(id, self.paths.get(id, "memory/notes.md")), score, {strategy: score})
+            for id, score in ranked[: query.limit]
+        ]
 
     async def score(self, strategy: str, query: Query, ids: Sequence[int]) -> dict[int, float]:
         known = self.judgements.get(strategy, {})
         return {id: known[id] for id in ids if id in known}
+
+    async def score_files(self, strategy: str, query: Query, paths: Sequence[str]) -> dict[str, float]:
+        self.asked_of_files.append(strategy)
+        known = self.files.get(strategy, {})
+        return {path: known[path] for path in paths if path in known}
 
 
 @pytest.fixture(scope="session")

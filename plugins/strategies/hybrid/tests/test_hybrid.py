@@ -130,6 +130,67 @@ async def test_a_chunk_that_has_the_identifier_stays_first_among_those_that_mean
     assert ids(await Hybrid().search(query(), index))[0] == 99
 
 
+# --- Whole files ---------------------------------------------------------------------------------------------------
+
+# Chunks 1 to 8, best first for both arms. Of their files, that of the chunks 2 and 6 is the best.
+FALLING = {id: 0.9 - id / 20 for id in range(1, 9)}
+PATHS = {id: "memory/best.md" if id in (2, 6) else "memory/rest.md" for id in FALLING}
+OF_FILE = {"vector.file": 0.8, "keyword.file": 0.8}
+OF_FILES = {name: {"memory/best.md": 0.8, "memory/rest.md": 0.2} for name in ("vector", "keyword")}
+
+
+@pytest.mark.parametrize("fusion", FUSIONS)
+async def test_a_chunk_of_a_better_file_comes_earlier_and_the_first_three_stay(answers: Answers, fusion: str) -> None:
+    index = answers({"vector": FALLING, "keyword": FALLING}, files=OF_FILES, paths=PATHS)
+    hits = await Hybrid(fusion=fusion, file_weights={"vector": 2, "keyword": 2}).search(query(), index)
+    assert ids(hits) == [1, 2, 3, 6, 4, 5, 7, 8]
+    assert hits[2].score >= hits[3].score > hits[4].score
+    assert dict(hits[3].scores) == {**dict.fromkeys(("vector", "keyword"), FALLING[6]), **OF_FILE}
+
+
+async def test_a_better_file_counts_as_much_as_its_weight_says(answers: Answers) -> None:
+    index = answers({"vector": FALLING, "keyword": FALLING}, files=OF_FILES, paths=PATHS)
+    assert ids(await Hybrid(file_weights={"keyword": 0.05}).search(query(), index)) == list(FALLING)
+    assert ids(await Hybrid(file_weights={"keyword": 0.25}).search(query(), index)) == [1, 2, 3, 4, 6, 5, 7, 8]
+    assert ids(await Hybrid(file_weights={"keyword": 1}).search(query(), index)) == [1, 2, 3, 6, 4, 5, 7, 8]
+
+
+async def test_a_file_that_is_like_no_other_cannot_lift_what_is_worth_nothing(answers: Answers) -> None:
+    found = dict.fromkeys(range(1, 40), 0.9) | {99: 0.01}
+    paths = {99: "memory/best.md"}
+    of_files = {"vector": {"memory/best.md": 1.0, "memory/notes.md": 0.0}}
+    index = answers({"vector": found, "keyword": found}, files=of_files, paths=paths)
+    assert ids(await Hybrid(file_weights={"vector": 1000}).search(query(), index))[-1] == 99
+
+
+async def test_without_weights_nobody_is_asked_of_files(answers: Answers) -> None:
+    index = answers({"vector": FALLING, "keyword": FALLING}, files=OF_FILES, paths=PATHS)
+    hits = await Hybrid(file_weights={}).search(query(), index)
+    assert (ids(hits), index.asked_of_files) == (list(FALLING), [])
+
+
+async def test_an_arm_that_judges_no_files_changes_nothing(answers: Answers) -> None:
+    silent = answers({"vector": FALLING, "keyword": FALLING}, paths=PATHS)
+    assert await Hybrid().search(query(), silent) == await Hybrid(file_weights={}).search(query(), silent)
+
+
+async def test_a_file_that_cannot_be_judged_is_neither_better_nor_worse(answers: Answers) -> None:
+    some = {"keyword": {"memory/best.md": 0.5, "memory/rest.md": 0.5}, "vector": {"memory/best.md": 0.9}}
+    index = answers({"vector": FALLING, "keyword": FALLING}, files=some, paths=PATHS)
+    assert ids(await Hybrid(file_weights={"vector": 5, "keyword": 5}).search(query(), index)) == list(FALLING)
+
+
+async def test_an_arm_that_is_not_trusted_counts_less_for_files_too(answers: Answers) -> None:
+    index = answers(
+        {"vector": FALLING, "keyword": FALLING},
+        files={"vector": OF_FILES["vector"], "keyword": {"memory/best.md": 0.2, "memory/rest.md": 0.8}},
+        paths=PATHS,
+    )
+    hybrid = Hybrid(file_weights={"vector": 2, "keyword": 1})
+    assert ids(await hybrid.search(query(), index)) == [1, 2, 3, 6, 4, 5, 7, 8]
+    assert ids(await hybrid.search(query(unknown=1.0), index)) == [1, 2, 3, 4, 5, 7, 8, 6]
+
+
 # --- Listening to the embedder -------------------------------------------------------------------------------------
 
 
@@ -181,6 +242,13 @@ def test_a_preset_and_arms_are_too_much() -> None:
         Hybrid(arms={"vector": 1, "keyword": 3}, preset="memweave")
 
 
+def test_only_arms_can_be_asked_of_files() -> None:
+    with pytest.raises(ValueError, match=r"^file_weights names keywrd: the arms are vector, keyword$"):
+        Hybrid(file_weights={"keywrd": 1})
+    assert dict(Hybrid(arms={"keyword": 1, "graph": 1}).file_weights) == {"vector": 0.45, "keyword": 0.25}
+    assert dict(Hybrid(arms={"graph": 1}, file_weights={"graph": 1}).file_weights) == {"graph": 1}
+
+
 def test_what_may_be_chosen_is_said_in_words() -> None:
     choices = "score-and-rank, maximum, minmax, zscore, reciprocal-rank"
     with pytest.raises(ValueError, match=rf"^fusion must be one of {choices}, not 'rrf'$"):
@@ -197,6 +265,9 @@ def test_what_may_be_chosen_is_said_in_words() -> None:
         ("arms", {"keyword": -1}),
         ("arms", {"keyword": float("nan")}),
         ("arms", {"keyword": float("inf")}),
+        ("file_weights", {"keyword": 0}),
+        ("file_weights", {"keyword": float("nan")}),
+        ("file_weights", ["keyword"]),
         ("fusion", "median"),
         ("preset", "memsearch"),
     ],

@@ -6,6 +6,7 @@ import asyncio
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
+import attrs
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -19,19 +20,36 @@ if TYPE_CHECKING:
 
 SCORES = st.dictionaries(st.integers(1, 12), st.one_of(st.floats(0, 1), st.sampled_from([0.0, 0.5, 1.0])), max_size=12)
 WEIGHTS = st.floats(1e-3, 1e3)
+FILES = st.dictionaries(st.sampled_from("abc"), st.floats(0, 1))
+PATHS = {id: "abc"[id % 3] for id in range(1, 13)}
 
 
 @pytest.mark.parametrize("fusion", FUSIONS)
-@given(found=st.tuples(SCORES, SCORES), judgements=st.tuples(SCORES, SCORES), weights=st.tuples(WEIGHTS, WEIGHTS))
+@given(
+    found=st.tuples(SCORES, SCORES),
+    judgements=st.tuples(SCORES, SCORES),
+    files=st.tuples(FILES, FILES),
+    weights=st.tuples(WEIGHTS, WEIGHTS),
+    file_weights=st.tuples(WEIGHTS, WEIGHTS),
+)
 @settings(deadline=None)
 def test_scores_are_between_0_and_1_and_fall_with_the_rank(
-    answers: Callable[..., Any], fusion: str, found: Any, judgements: Any, weights: tuple[float, float]
+    answers: Callable[..., Any],
+    fusion: str,
+    found: Any,
+    judgements: Any,
+    files: Any,
+    weights: tuple[float, float],
+    file_weights: tuple[float, float],
 ) -> None:
-    names = ("vector", "keyword")
-    index = answers(dict(zip(names, found, strict=True)), dict(zip(names, judgements, strict=True)))
-    hits = asyncio.run(
-        Hybrid(arms=dict(zip(names, weights, strict=True)), fusion=fusion).search(Query("anything"), index)
-    )
+    def named(values: Any) -> dict[str, Any]:
+        return dict(zip(("vector", "keyword"), values, strict=True))
+
+    index = answers(named(found), named(judgements), named(files), PATHS)
+    hybrid = Hybrid(arms=named(weights), fusion=fusion, file_weights=named(file_weights))
+    hits = asyncio.run(hybrid.search(Query("anything"), index))
+    without = asyncio.run(attrs.evolve(hybrid, file_weights={}).search(Query("anything"), index))
+    assert [hit.chunk.id for hit in hits[:3]] == [hit.chunk.id for hit in without[:3]]
     scores = [hit.score for hit in hits]
     assert all(0 <= score <= 1 for score in scores)
     assert scores == sorted(scores, reverse=True)

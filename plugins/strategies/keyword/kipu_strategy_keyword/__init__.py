@@ -17,11 +17,11 @@ from kipu import hookimpl
 from kipu.types import Hit
 
 from . import tables
-from .ranking import Weights, has_any, rank
+from .ranking import Weights, cover, has_any, rank
 from .terms import read_terms
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     import aiosqlite
 
@@ -128,6 +128,20 @@ class Keyword:
             scores |= {chunk_id: score for chunk_id, score in ranked if chunk_id in scores}
         return scores
 
+    async def score_files(self, query: Query, index: Index, paths: Sequence[str]) -> dict[str, float]:
+        """Return the share of the query's terms that files have, somewhere, weighted by how few files have them.
+
+        In a large workspace, the commoner half of the terms is not looked for, as in a search.
+        """
+        terms = read_terms(query.text).alternatives
+        if not terms or not paths:
+            return {}
+        corpus = await tables.measure_corpus(index.connection)
+        frequencies = await tables.measure_frequencies(index.connection, terms)
+        _, essential = _searched(frequencies)
+        found = await tables.terms_in_files(index.connection, essential, paths)
+        return {path: cover(of_file, frequencies, corpus) for path, of_file in found.items()}
+
     async def _ranked(self, query: Query, index: Index, others: Sequence[Candidate] = ()) -> list[tuple[int, float]]:
         """Return the ids of the candidates and of ``others`` with their scores, best first."""
         terms = read_terms(query.text)
@@ -157,19 +171,24 @@ class Keyword:
 
     def _expressions(self, terms: Terms, frequencies: dict[Term, Frequency]) -> list[str]:
         """Return the FTS5 expressions that find the candidates: all that may matter, and not half the index."""
-        found = [term for term in frequencies if frequencies[term].chunks]
-        known = sorted(found, key=lambda term: frequencies[term].chunks)[:MAXIMUM_SEARCHED]
+        known, essential = _searched(frequencies)
         if not known:
             return []
         any_term = " OR ".join(term.expression for term in known)
-        visited = list(itertools.accumulate(frequencies[term].chunks for term in known))
-        essential = max(bisect.bisect_right(visited, MAXIMUM_VISITED), (len(known) + 1) // 2)
-        if essential < len(known):
+        if len(essential) < len(known):
             # The rest is only counted where one of the rarer terms is: it changes the order, and not what is visited.
-            any_term = f"({' OR '.join(term.expression for term in known[:essential])}) AND ({any_term})"
+            any_term = f"({' OR '.join(term.expression for term in essential)}) AND ({any_term})"
         required = " OR ".join(term.expression for term in terms.required if frequencies[term].chunks)
         literally = f"{{path heading text identifiers}} : ({required})"
         return [any_term, literally] if required else [any_term]
+
+
+def _searched(frequencies: Mapping[Term, Frequency]) -> tuple[Sequence[Term], Sequence[Term]]:
+    """Return the terms that are anywhere, rarest first, and those of them whose every occurrence may be visited."""
+    found = [term for term in frequencies if frequencies[term].chunks]
+    known = sorted(found, key=lambda term: frequencies[term].chunks)[:MAXIMUM_SEARCHED]
+    visited = list(itertools.accumulate(frequencies[term].chunks for term in known))
+    return known, known[: max(bisect.bisect_right(visited, MAXIMUM_VISITED), (len(known) + 1) // 2)]
 
 
 @hookimpl

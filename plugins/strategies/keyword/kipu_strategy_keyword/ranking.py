@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from .terms import Term
 
-__all__ = ["Candidate", "Corpus", "Frequency", "Weights", "has_any", "rank"]
+__all__ = ["Candidate", "Corpus", "Frequency", "Weights", "cover", "has_any", "rank"]
 
 K1 = 1.2
 B = 0.75
@@ -132,6 +132,12 @@ def has_any(candidate: Candidate, terms: Iterable[Term]) -> bool:
     """Tell whether a candidate has any of the terms, in any field."""
     whole = candidate.whole
     return any(term.needle in whole for term in terms)
+
+
+def cover(terms: Iterable[Term], frequencies: Mapping[Term, Frequency], corpus: Corpus) -> float:
+    """Return the share of the query's terms, which ``frequencies`` has all of, that a file has, weighted by idf."""
+    idfs = {term: _idf(corpus.files, frequency.files) for term, frequency in frequencies.items()}
+    return min(1.0, sum(idfs[term] for term in terms) / sum(idfs.values()))
 
 
 def _find(candidate: Candidate, needles: Sequence[str], weights: Weights) -> _Found:

@@ -22,7 +22,17 @@ if TYPE_CHECKING:
 
     from .terms import Term
 
-__all__ = ["add", "best_matches", "create", "load", "measure_corpus", "measure_frequencies", "remove", "scrub"]
+__all__ = [
+    "add",
+    "best_matches",
+    "create",
+    "load",
+    "measure_corpus",
+    "measure_frequencies",
+    "remove",
+    "scrub",
+    "terms_in_files",
+]
 
 _SCHEMA = (
     "DROP TABLE IF EXISTS keyword",
@@ -152,6 +162,28 @@ async def measure_frequencies(connection: aiosqlite.Connection, terms: Sequence[
     async with connection.execute(statement, [term.expression for term in terms]) as cursor:
         for number, chunks, files in await cursor.fetchall():
             found[terms[number]] = Frequency(chunks, round(files * max(1.0, chunks / _SAMPLE)))
+    return found
+
+
+async def terms_in_files(
+    connection: aiosqlite.Connection, terms: Sequence[Term], paths: Sequence[str]
+) -> dict[str, list[Term]]:
+    """Return which of the terms each of the files has, in any field of any chunk; files not indexed are left out."""
+    known: dict[int, str] = {}
+    for start in range(0, len(paths), _PARAMETERS):
+        some = paths[start : start + _PARAMETERS]
+        statement = f"SELECT id, path FROM keyword_files WHERE path IN ({', '.join('?' * len(some))})"
+        known.update(await connection.execute_fetchall(statement, some))  # type: ignore[arg-type]
+    found: dict[str, list[Term]] = {path: [] for path in known.values()}
+    # Every occurrence is visited: most files that are asked for have many chunks, and most terms few occurrences.
+    statement = """
+        SELECT DISTINCT keyword_chunks.file
+        FROM keyword CROSS JOIN keyword_chunks ON keyword_chunks.id = keyword.rowid
+        WHERE keyword MATCH ?"""
+    for term in terms:
+        for (file,) in await connection.execute_fetchall(statement, (term.expression,)):
+            if file in known:
+                found[known[file]].append(term)
     return found
 
 

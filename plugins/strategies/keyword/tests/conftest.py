@@ -68,6 +68,10 @@ class Workspace:
         """Ask the strategy for the scores of chunks."""
         return await self.strategy.score(Query(text=text, **options), self, ids)
 
+    async def score_files(self, text: str, paths: Sequence[str]) -> dict[str, float]:
+        """Ask the strategy for the scores of files."""
+        return await self.strategy.score_files(Query(text=text), self, paths)
+
     async def texts(self, text: str, **options: Any) -> list[str]:
         """Return the texts that a search finds, best first."""
         return [hit.chunk.text for hit in await self.search(text, **options)]

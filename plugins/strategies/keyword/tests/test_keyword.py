@@ -210,6 +210,32 @@ async def test_nothing_is_said_of_chunks_that_are_not_indexed_or_of_a_query_with
     assert await workspace.score("redis", []) == {}
 
 
+async def test_a_file_has_the_words_of_all_its_chunks(workspace: Workspace) -> None:
+    await workspace.add("redis runs the cache", "the login is slow", path="memory/both.md")
+    await workspace.add("redis and redis again", path="memory/one.md")
+    await workspace.add(*FILLER, path="memory/filler.md")
+    paths = ["memory/filler.md", "memory/one.md", "memory/both.md", "memory/missing.md"]
+    scores = await workspace.score_files("redis login", paths)
+    assert scores == {"memory/both.md": 1.0, "memory/one.md": scores["memory/one.md"], "memory/filler.md": 0.0}
+    assert 0 < scores["memory/one.md"] < 0.5  # redis is in two files, and login in one
+    assert (await workspace.score_files("redis login elsewhere", paths))["memory/both.md"] < 1.0
+
+
+async def test_nothing_is_said_of_files_without_words_to_look_for(workspace: Workspace) -> None:
+    await workspace.add("redis")
+    assert await workspace.score_files("?!", ["memory/notes.md"]) == {}
+    assert await workspace.score_files("redis", []) == {}
+    assert await workspace.score_files("nothing like that", ["memory/notes.md"]) == {"memory/notes.md": 0.0}
+
+
+async def test_very_many_files_can_be_scored_at_once(workspace: Workspace) -> None:
+    paths = [f"memory/{number}.md" for number in range(1_000)]
+    for number, path in enumerate(paths):
+        await workspace.add("redis" if number % 2 else "valkey", path=path)
+    scores = await workspace.score_files("valkey", paths)
+    assert scores == {path: 0.0 if number % 2 else 1.0 for number, path in enumerate(paths)}
+
+
 # --- Filters and limits --------------------------------------------------------------------------------------------
 
 

@@ -93,6 +93,16 @@ class Vector:
         cosines = await _cosines(query.embedding, index, ids)
         return {chunk_id: max(0.0, cosine) for chunk_id, cosine in cosines.items()}
 
+    async def score_files(self, query: Query, index: Index, paths: Sequence[str]) -> dict[str, float]:
+        """Return how near files are as a whole: the cosine of the query with the mean of the vectors of their chunks.
+
+        Of a long file, 16 chunks stand for all of them. A file without vectors is left out.
+        """
+        if query.embedding is None:
+            return {}
+        found = await exact.cosines_of_files(index, query.embedding, paths)
+        return {path: max(0.0, cosine) for path, cosine in found.items()}
+
     async def _nearest(self, query: Query, embedding: QueryEmbedding, index: Index) -> list[tuple[int, float]]:
         where = index.where(query)
         if coarse.takes(embedding.space):

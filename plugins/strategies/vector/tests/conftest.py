@@ -21,7 +21,10 @@ if TYPE_CHECKING:
 
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS files(id INTEGER PRIMARY KEY, path TEXT NOT NULL UNIQUE, source TEXT NOT NULL, date TEXT);
-CREATE TABLE IF NOT EXISTS chunks(id INTEGER PRIMARY KEY, file_id INTEGER NOT NULL, hash TEXT NOT NULL);
+CREATE TABLE IF NOT EXISTS chunks(
+    id INTEGER PRIMARY KEY, file_id INTEGER NOT NULL, position INTEGER NOT NULL, hash TEXT NOT NULL
+);
+CREATE INDEX IF NOT EXISTS chunks_by_file ON chunks(file_id, position);
 CREATE TABLE IF NOT EXISTS embeddings(
     space_id INTEGER NOT NULL, hash TEXT NOT NULL, vector BLOB NOT NULL, PRIMARY KEY (space_id, hash)
 );
@@ -69,7 +72,8 @@ class Workspace:
         ids = []
         for vector in vectors:
             cursor = await self.connection.execute(
-                "INSERT INTO chunks(file_id, hash) SELECT id, ? FROM files WHERE path = ?",
+                "INSERT INTO chunks(file_id, position, hash) "
+                "SELECT id, (SELECT count(*) FROM chunks WHERE file_id = files.id), ? FROM files WHERE path = ?",
                 (vector.tobytes().hex(), path),
             )
             assert cursor.lastrowid is not None

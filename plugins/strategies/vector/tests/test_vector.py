@@ -81,6 +81,48 @@ async def test_any_chunk_that_has_a_vector_can_be_scored(workspace: Workspace) -
     assert hit.score == scores[hit.chunk.id]
 
 
+async def test_a_file_is_as_near_as_the_mean_of_its_chunks(workspace: Workspace) -> None:
+    await workspace.add([EAST, NORTH], "memory/both.md")
+    await workspace.add([EAST], "memory/east.md")
+    await workspace.add([WEST], "memory/west.md")
+    await workspace.add([EAST, WEST], "memory/neither.md")
+    paths = ["memory/west.md", "memory/both.md", "memory/east.md", "memory/neither.md", "memory/none.md"]
+    assert await workspace.strategy.score_files(workspace.query(EAST), workspace, paths) == {
+        "memory/west.md": 0.0,
+        "memory/both.md": pytest.approx(0.5**0.5, abs=1e-6),
+        "memory/east.md": 1.0,
+        "memory/neither.md": 0.0,
+    }
+    assert await workspace.strategy.score_files(workspace.query(EAST), workspace, []) == {}
+    assert await workspace.strategy.score_files(Query("anything"), workspace, paths) == {}
+
+
+async def test_some_chunks_stand_for_a_long_file_from_its_start_to_its_end(workspace: Workspace) -> None:
+    await workspace.add([EAST] * 500 + [NORTH] * 500, "memory/long.md")
+    asked = []
+    vectors = workspace.vectors
+
+    async def counting(space: VectorSpace, ids: Any) -> Any:
+        asked.extend(ids)
+        return await vectors(space, ids)
+
+    class Counting:
+        connection, vectors = workspace.connection, staticmethod(counting)
+
+    index: Any = Counting()
+    scores = await workspace.strategy.score_files(workspace.query(EAST), index, ["memory/long.md"])
+    assert scores == {"memory/long.md": pytest.approx(0.5**0.5, abs=1e-6)}
+    assert len(asked) == 16
+
+
+async def test_very_many_files_can_be_scored_at_once(workspace: Workspace) -> None:
+    paths = [f"memory/{number}.md" for number in range(1_000)]
+    for path in paths:
+        await workspace.add([NORTH_EAST], path)
+    scores = await workspace.strategy.score_files(workspace.query(EAST), workspace, paths)
+    assert scores == dict.fromkeys(paths, pytest.approx(0.5**0.5, abs=1e-6))
+
+
 # --- The index -----------------------------------------------------------------------------------------------------
 
 
