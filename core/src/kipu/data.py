@@ -177,7 +177,10 @@ class Hit:
 
 @attrs.frozen
 class ArmScore:
-    """How one arm saw a hit: its rank among the hits, from 1, and its score in [0, 1]. What it gave 0 has no rank."""
+    """How one arm saw a hit: its rank among the hits, from 1, and its score in [0, 1].
+
+    Those with equal scores share a rank; what the arm gave 0 has none.
+    """
 
     rank: int | None
     score: float

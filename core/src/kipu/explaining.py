@@ -31,10 +31,10 @@ def explain(found: Found) -> dict[int, Explanation]:
     strategy_hits = found.steps[0][1]
     arms: dict[int, dict[str, ArmScore]] = {}
     for arm in dict.fromkeys(name for hit in strategy_hits for name in hit.scores):
-        judged = sorted((hit for hit in strategy_hits if arm in hit.scores), key=lambda hit: -hit.scores[arm])
-        for rank, hit in enumerate(judged, 1):
-            score = round(hit.scores[arm], 6)
-            arms.setdefault(hit.chunk.id, {})[arm] = ArmScore(rank if score else None, score)
+        judged = [(round(hit.scores[arm], 6), hit.chunk.id) for hit in strategy_hits if arm in hit.scores]
+        ranks: dict[float, int] = {}  # those with equal scores share a rank, as all chunks of a file do for its score
+        for rank, (score, id) in enumerate(sorted(judged, key=lambda each: -each[0]), 1):
+            arms.setdefault(id, {})[arm] = ArmScore(ranks.setdefault(score, rank) if score else None, score)
     places = [(name, _places(hits)) for name, hits in found.steps]
     explanations = {}
     for hit in found.hits:

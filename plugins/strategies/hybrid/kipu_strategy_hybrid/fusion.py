@@ -40,6 +40,12 @@ _RANK_BONUS = 1.75
 it, a set whose questions name what they ask for loses three of a hundred first places that words alone get right.
 """
 
+KEPT = 3
+"""How many of the first places are a matter of the chunks alone."""
+
+_FARTHEST = 0.9
+"""How far whole files can move a chunk, in standard deviations: from 0.75 to 1 our figures hardly differ."""
+
 
 def maximum(scores: Scores) -> Scores:
     """Divide by the best score."""
@@ -78,13 +84,6 @@ def _ranks(scores: Scores) -> Mapping[int, int]:
     return {id: first[score] for id, score in scores.items()}
 
 
-KEPT = 3
-"""How many of the first places are a matter of the chunks alone."""
-
-_FARTHEST = 0.9
-"""How far whole files can move a chunk, in standard deviations: from 0.75 to 1 our figures hardly differ."""
-
-
 FUSIONS: Mapping[str, Callable[[Scores], Scores]] = {
     "score-and-rank": score_and_rank,
     "maximum": maximum,
@@ -110,11 +109,10 @@ def fuse(
     """
     judging = {name: of_arm for name, of_arm in scores.items() if of_arm and weights[name]}
     comparable = {name: normalise(of_arm) for name, of_arm in judging.items()}
-    fused = {
-        id: _weighted(_at(comparable, id), weights) for id in {id: None for of_arm in judging.values() for id in of_arm}
-    }
-    if not fused:
+    ids = {id: None for of_arm in judging.values() for id in of_arm}
+    if not ids:
         return []
+    fused = {id: _weighted(_at(comparable, id), weights) for id in ids}
     ranked = sorted(fused, key=lambda id: (-fused[id], id))
     rest = ranked[KEPT:]
     if of_files and file_weights and rest:
@@ -133,7 +131,7 @@ def _evidence(of_files: Mapping[str, Scores], weights: Mapping[str, float]) -> S
     """Return what the whole files of chunks add to them, in standard deviations; nothing where they are not judged."""
     added: dict[int, float] = {}
     for name, of_arm in of_files.items():
-        for id, deviations in (zscore(of_arm) if of_arm else {}).items():
+        for id, deviations in zscore(of_arm).items() if of_arm else ():
             added[id] = added.get(id, 0.0) + weights[name] * deviations
     # Bounded: one file that is like no other says no more than one that is clearly better.
     return {id: _FARTHEST * math.tanh(value / _FARTHEST) for id, value in added.items()}
@@ -146,9 +144,8 @@ def _at(scores: Mapping[str, Scores], id: int) -> dict[str, float]:
 
 def _weighted(values: Mapping[str, float], weights: Mapping[str, float]) -> float:
     """Return the mean of what arms say, each by its weight."""
-    return math.fsum(weights[name] * value for name, value in values.items()) / math.fsum(
-        weights[name] for name in values
-    )
+    total = math.fsum(weights[name] for name in values)
+    return math.fsum(weights[name] * value for name, value in values.items()) / total
 
 
 def _mean(scores: Scores) -> float:
