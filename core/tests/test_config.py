@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
@@ -33,6 +33,7 @@ class Everything:
     enabled: bool = True
     label: str = "none"
     words: Sequence[str] = attrs.field(factory=list)
+    weights: Mapping[str, float] = attrs.field(factory=dict)
     path: Path = Path()
     limit: int | None = None
     mode: str = attrs.field(default="fast", validator=validators.in_(("fast", "slow")))
@@ -228,6 +229,7 @@ def test_a_memory_reads_the_file_of_its_workspace(workspace: Path) -> None:
         ("everything", Everything()),
         ({"use": "everything"}, Everything()),
         ({"use": "everything", "share": 1}, Everything(share=1.0)),
+        ({"use": "everything", "weights": {"a": 1}}, Everything(weights={"a": 1.0})),
         ({"use": "everything", "limit": 3, "words": ["a"]}, Everything(limit=3, words=["a"])),
         ({"use": "everything", "path": "notes", "enabled": False}, Everything(path=Path("notes"), enabled=False)),
         (Everything(count=7), Everything(count=7)),
@@ -238,7 +240,7 @@ def test_a_component_is_named_or_described_or_handed_over(plugins: Plugins, choi
     assert build_component(plugins, "postprocessor", choice, "search.postprocessors[0]") == expected
 
 
-KNOWN = "It has: count, share, enabled, label, words, path, limit, mode."
+KNOWN = "It has: count, share, enabled, label, words, weights, path, limit, mode."
 
 
 @pytest.mark.parametrize(
@@ -252,6 +254,9 @@ KNOWN = "It has: count, share, enabled, label, words, path, limit, mode."
         ({"enabled": "false"}, "enabled: must be true or false, not 'false'"),
         ({"label": 1}, "label: must be a text in quotes, not 1"),
         ({"words": "abc"}, "words: must be a list in brackets, not 'abc'"),
+        ({"weights": 0.4}, "weights: must be a table, such as { name = value }, not 0.4"),
+        ({"weights": ["a"]}, "weights: must be a table, such as { name = value }, not a list"),
+        ({"weights": {"a": "b"}}, "weights.a: must be a number, not 'b'"),
         ({"words": ["a", 1]}, "words.1: must be a text in quotes, not 1"),
         ({"limit": "x"}, "limit: must be a whole number, not 'x'"),
         ({"mode": "quick"}, "'mode' must be in ('fast', 'slow') (got 'quick')"),

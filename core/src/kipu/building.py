@@ -11,7 +11,7 @@ from .errors import ConfigurationError, KipuError, PluginFailedError, PluginNotF
 from .plugins import check_component, did_you_mean, options_of
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     import cattrs
 
@@ -99,7 +99,7 @@ def structure(tables: Mapping[str, Any], target: Any, where: str) -> Any:
 def _strict_converter() -> cattrs.Converter:
     """A converter that takes nothing for something else: left to itself, it turns "false" into True and drops typos."""
     import cattrs
-    from cattrs.cols import is_sequence, list_structure_factory
+    from cattrs.cols import is_mapping, is_sequence, list_structure_factory, mapping_structure_factory
     from cattrs.gen import make_dict_structure_fn
     from cattrs.strategies import configure_union_passthrough
 
@@ -116,28 +116,29 @@ def _strict_converter() -> cattrs.Converter:
 
     @converter.register_structure_hook_factory(is_sequence)
     def strict_list(kind: Any, converter: cattrs.Converter) -> Any:
-        structure = list_structure_factory(kind, converter)
+        return _only(list, "a list in brackets", list_structure_factory(kind, converter))
 
-        def hook(value: Any, kind: Any) -> Any:
-            if not isinstance(value, list):
-                raise TypeError(f"must be a list in brackets, not {value!r}")
-            return structure(value, kind)
-
-        return hook
+    @converter.register_structure_hook_factory(is_mapping)
+    def strict_mapping(kind: Any, converter: cattrs.Converter) -> Any:
+        return _only(dict, "a table, such as { name = value }", mapping_structure_factory(kind, converter))
 
     @converter.register_structure_hook_factory(attrs.has)
     def strict_table(kind: Any, converter: cattrs.Converter) -> Any:
-        structure = make_dict_structure_fn(kind, converter, _cattrs_forbid_extra_keys=True)
-
-        def hook(value: Any, kind: Any) -> Any:
-            if not isinstance(value, dict):
-                raise TypeError(f"must be a table, not {shown(value)}")
-            return structure(value, kind)
-
-        return hook
+        return _only(dict, "a table", make_dict_structure_fn(kind, converter, _cattrs_forbid_extra_keys=True))
 
     configure_union_passthrough(str | int | float | bool | None, converter)
     return converter
+
+
+def _only(kind: type, spoken: str, structure: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
+    """A hook that takes nothing but one kind of value."""
+
+    def hook(value: Any, target: Any) -> Any:
+        if not isinstance(value, kind):
+            raise TypeError(f"must be {spoken}, not {shown(value)}")
+        return structure(value, target)
+
+    return hook
 
 
 _SPOKEN = {bool: "true or false", int: "a whole number", float: "a number", str: "a text in quotes"}

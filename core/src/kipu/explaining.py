@@ -31,10 +31,11 @@ def explain(found: Found) -> dict[int, Explanation]:
     strategy_hits = found.steps[0][1]
     arms: dict[int, dict[str, ArmScore]] = {}
     for arm in dict.fromkeys(name for hit in strategy_hits for name in hit.scores):
-        judged = [(round(hit.scores[arm], 6), hit.chunk.id) for hit in strategy_hits if arm in hit.scores]
-        ranks: dict[float, int] = {}  # those with equal scores share a rank, as all chunks of a file do for its score
-        for rank, (score, id) in enumerate(sorted(judged, key=lambda each: -each[0]), 1):
-            arms.setdefault(id, {})[arm] = ArmScore(ranks.setdefault(score, rank) if score else None, score)
+        judged = {hit.chunk.id: round(hit.scores[arm], 6) for hit in strategy_hits if arm in hit.scores}
+        # Equal scores share a rank, and take no more than one: what an arm gives a file is there for each chunk of it.
+        ranks = {score: rank for rank, score in enumerate(sorted(set(judged.values()), reverse=True), 1)}
+        for id, score in judged.items():
+            arms.setdefault(id, {})[arm] = ArmScore(ranks[score] if score else None, score)
     places = [(name, _places(hits)) for name, hits in found.steps]
     explanations = {}
     for hit in found.hits:

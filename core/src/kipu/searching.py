@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Iterable
 from datetime import date, datetime
+from numbers import Real
 from typing import TYPE_CHECKING, Any
 
 import attrs
@@ -251,9 +252,9 @@ def _checked_scores(method: str, returned: Any, asked: set[Any]) -> dict[Any, fl
     for what, score in returned.items():
         if what not in asked:
             raise ValueError(f"{method}() spoke of {what!r}, which it was not asked for")
-        if not isinstance(score, (int, float)) or not 0 <= score <= 1:
+        if not isinstance(score, Real) or not 0 <= float(score) <= 1:
             raise ValueError(f"{method}() gave {what!r} the score {score!r}; scores are between 0 and 1")
-    return returned
+    return {what: float(score) for what, score in returned.items()}
 
 
 def result_of(hit: Hit, query: Query, explanation: Explanation | None = None) -> SearchResult:

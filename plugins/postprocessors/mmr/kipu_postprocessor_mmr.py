@@ -101,7 +101,7 @@ def choose(gains: Numbers, losses: Numbers) -> list[int]:
     chosen: list[int] = []
     for _ in gains:
         chosen.append(int(values.argmax()))
-        np.minimum(values, gains - losses[chosen[-1]], out=values)
+        np.fmin(values, gains - losses[chosen[-1]], out=values)
         values[chosen[-1]] = -np.inf
     return chosen
 
@@ -143,11 +143,14 @@ def by_words(texts: Sequence[str]) -> Numbers:
     is_shared = np.bincount(token) > 1
     shared = is_shared[token]
     text, column = text[shared], (np.cumsum(is_shared) - 1)[token[shared]]
+    order = np.argsort(column, kind="stable")
+    text, column = text[order], column[order]
+    starts = range(0, int(is_shared.sum()), _BLOCK)
+    bounds = [*np.searchsorted(column, starts), len(column)]
     common = np.zeros((len(texts), len(texts)))
-    for start in range(0, int(is_shared.sum()), _BLOCK):
-        here = (start <= column) & (column < start + _BLOCK)
-        has = np.zeros((len(texts), int(column[here].max()) - start + 1), dtype=np.float32)
-        has[text[here], column[here] - start] = 1.0
+    for start, (first, last) in zip(starts, pairwise(bounds), strict=True):
+        has = np.zeros((len(texts), min(_BLOCK, int(column[-1]) + 1 - start)), dtype=np.float32)
+        has[text[first:last], column[first:last] - start] = 1.0
         common += has @ has.T
     sizes = np.array([len(token_set) for token_set in token_sets])
     similarities: Numbers = common / (sizes[:, None] + sizes - common)

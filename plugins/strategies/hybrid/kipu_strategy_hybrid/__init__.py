@@ -16,7 +16,7 @@ import attrs
 from kipu import hookimpl
 from kipu.types import Hit
 
-from .fusion import FUSIONS, KEPT, fuse
+from .fusion import FUSIONS, KEPT, OfFiles, fuse
 from .languages import foreign_share
 
 if TYPE_CHECKING:
@@ -144,15 +144,16 @@ class Hybrid:
             return [hit for hits in answers.values() for hit in hits]
         chunks = {hit.chunk.id: hit.chunk for hits in answers.values() for hit in hits}
         judges = [name for name in answers if name in self.file_weights and len(chunks) > KEPT]
-        scores, of_files = await asyncio.gather(
+        scores, judged = await asyncio.gather(
             _for_each(answers, lambda name: _judge(name, answers[name], chunks, query, index)),
             _for_each(judges, lambda name: _judge_files(name, chunks, query, index)),
         )
         trusts = {name: _trust(name, query, scores[name]) for name in answers}
         weights = {name: self._weights[name] * trust for name, trust in trusts.items()}
-        file_weights = {name: self.file_weights[name] * trusts[name] for name in of_files}
-        ranked = fuse(scores, weights, FUSIONS[self.fusion], of_files, file_weights)
-        said = scores | {f"{name}.file": of_arm for name, of_arm in of_files.items()}
+        file_weights = {name: self.file_weights[name] * trusts[name] for name in judged}
+        of_files = OfFiles({id: chunk.path for id, chunk in chunks.items()}, judged, file_weights) if judged else None
+        ranked = fuse(scores, weights, FUSIONS[self.fusion], of_files)
+        said = scores | {f"{name}.file": of_arm for name, of_arm in judged.items()}
         return [
             Hit(chunks[id], score, {name: of_arm[id] for name, of_arm in said.items() if id in of_arm})
             for id, score in ranked[: query.limit]

@@ -14,7 +14,8 @@ keep what it puts first.
 What an arm says of whole files counts, too: a chunk that says little by itself may stand in a file that is all about
 the question (J. P. Callan, "Passage-level evidence in document retrieval", 1994, joins both to rank documents). It is
 added in standard deviations from the mean, within bounds, and from the fourth place on: what comes first is what
-answers by itself, and not what stands near to an answer.
+answers by itself, and not what stands near to an answer. For each further chunk of a file it is three quarters of what
+it was for the one before, so that one file does not take all places.
 
 That says which chunk is better, but not whether any is good: the best would always be 1. So the best chunk gets the
 weighted mean of the scores that the arms themselves gave it, and the others are in proportion. The scores of the arms
@@ -24,14 +25,15 @@ mean something by themselves; so do the fused ones, and those of a question that
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
+from collections import Counter
+from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
     Scores = Mapping[int, float]
 
-__all__ = ["FUSIONS", "KEPT", "fuse", "score_and_rank"]
+__all__ = ["FUSIONS", "KEPT", "OfFiles", "fuse", "score_and_rank"]
 
 _RANK_CONSTANT = 60
 
@@ -45,6 +47,14 @@ KEPT = 3
 
 _FARTHEST = 0.9
 """How far whole files can move a chunk, in standard deviations: from 0.75 to 1 our figures hardly differ."""
+
+_FURTHER = 0.75
+"""What a file counts for each further chunk, next to the one before. With 1, ten results come from fewer files than
+without looking at files; with 0.5, the lines that answer come later.
+"""
+
+_NOISE = 1e-9
+"""What a standard deviation is above, unless all scores are equal, and the rest is rounding."""
 
 
 def maximum(scores: Scores) -> Scores:
@@ -93,19 +103,25 @@ FUSIONS: Mapping[str, Callable[[Scores], Scores]] = {
 }
 
 
+class OfFiles(NamedTuple):
+    """What arms think of the whole files of chunks: the file of each chunk, the scores and the weight of each arm."""
+
+    files: Mapping[int, str]
+    scores: Mapping[str, Scores]
+    weights: Mapping[str, float]
+
+
 def fuse(
     scores: Mapping[str, Scores],
     weights: Mapping[str, float],
     normalise: Callable[[Scores], Scores],
-    of_files: Mapping[str, Scores] | None = None,
-    file_weights: Mapping[str, float] | None = None,
+    of_files: OfFiles | None = None,
 ) -> list[tuple[int, float]]:
     """Return chunks with their fused scores in [0, 1], best first; of equal ones, the lower id first.
 
     :param scores: those of each arm, in [0, 1], by the ids of the chunks that it can judge.
     :param weights: that of each arm.
-    :param of_files: what arms think of the whole file of a chunk, by the ids of the chunks.
-    :param file_weights: what that counts, for each of these arms.
+    :param of_files: what arms think of whole files; all of this is by the ids of the chunks, too.
     """
     judging = {name: of_arm for name, of_arm in scores.items() if of_arm and weights[name]}
     comparable = {name: normalise(of_arm) for name, of_arm in judging.items()}
@@ -114,27 +130,30 @@ def fuse(
         return []
     fused = {id: _weighted(_at(comparable, id), weights) for id in ids}
     ranked = sorted(fused, key=lambda id: (-fused[id], id))
-    rest = ranked[KEPT:]
-    if of_files and file_weights and rest:
-        evidence = _evidence(of_files, file_weights)
-        # In the unit of what it is added to, which differs from one fusion to the other.
-        unit = _weighted({name: _deviation(of_arm) for name, of_arm in comparable.items()}, weights)
-        moved = {id: fused[id] + unit * evidence.get(id, 0.0) for id in rest}
-        ranked[KEPT:] = sorted(rest, key=lambda id: (-moved[id], id))
-        fused |= {id: min(value, fused[ranked[KEPT - 1]]) for id, value in moved.items()}
     highest, lowest = fused[ranked[0]], min(0.0, fused[ranked[-1]])
     share = _weighted(_at(judging, ranked[0]), weights) / (highest - lowest) if highest > lowest else 0.0
-    return [(id, min(1.0, share * (fused[id] - lowest))) for id in ranked]
+    if of_files is not None and len(ranked) > KEPT:
+        # In the unit of what it is added to, which differs from one fusion to the other.
+        unit = _weighted({name: _deviation(of_arm) for name, of_arm in comparable.items()}, weights)
+        evidence = _evidence(of_files, ranked)
+        moved = {id: fused[id] + unit * evidence[id] for id in ranked[KEPT:]}
+        ranked[KEPT:] = sorted(moved, key=lambda id: (-moved[id], id))
+        fused |= {id: min(value, fused[ranked[KEPT - 1]]) for id, value in moved.items()}
+    return [(id, min(1.0, max(0.0, share * (fused[id] - lowest)))) for id in ranked]
 
 
-def _evidence(of_files: Mapping[str, Scores], weights: Mapping[str, float]) -> Scores:
-    """Return what the whole files of chunks add to them, in standard deviations; nothing where they are not judged."""
-    added: dict[int, float] = {}
-    for name, of_arm in of_files.items():
-        for id, deviations in zscore(of_arm).items() if of_arm else ():
-            added[id] = added.get(id, 0.0) + weights[name] * deviations
-    # Bounded: one file that is like no other says no more than one that is clearly better.
-    return {id: _FARTHEST * math.tanh(value / _FARTHEST) for id, value in added.items()}
+def _evidence(of_files: OfFiles, ranked: Sequence[int]) -> Scores:
+    """Return what whole files add to their chunks, in standard deviations; nothing where they are not judged."""
+    standard = {name: zscore(of_arm) for name, of_arm in of_files.scores.items() if of_arm}
+    evidence: dict[int, float] = {}
+    earlier: Counter[str] = Counter()
+    for id in ranked:
+        file = of_files.files[id]
+        value = math.fsum(of_files.weights[name] * each for name, each in _at(standard, id).items())
+        # Bounded: one file that is like no other says no more than one that is clearly better.
+        evidence[id] = _FARTHEST * math.tanh(value / _FARTHEST) * _FURTHER ** earlier[file]
+        earlier[file] += 1
+    return evidence
 
 
 def _at(scores: Mapping[str, Scores], id: int) -> dict[str, float]:
@@ -154,4 +173,5 @@ def _mean(scores: Scores) -> float:
 
 def _deviation(scores: Scores) -> float:
     mean = _mean(scores)
-    return math.sqrt(math.fsum((score - mean) ** 2 for score in scores.values()) / len(scores))
+    deviation = math.sqrt(math.fsum((score - mean) ** 2 for score in scores.values()) / len(scores))
+    return deviation if deviation > _NOISE else 0.0

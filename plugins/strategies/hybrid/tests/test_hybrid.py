@@ -163,6 +163,17 @@ async def test_a_file_that_is_like_no_other_cannot_lift_what_is_worth_nothing(an
     assert ids(await Hybrid(file_weights={"vector": 1000}).search(query(), index))[-1] == 99
 
 
+async def test_a_file_counts_less_for_each_further_chunk_of_it(answers: Answers) -> None:
+    paths = {id: "memory/best.md" if id > 5 else "memory/rest.md" for id in FALLING}
+    index = answers({"vector": FALLING, "keyword": FALLING}, files=OF_FILES, paths=paths)
+    after = {hit.chunk.id: hit.score for hit in await Hybrid(file_weights={"vector": 0.1}).search(query(), index)}
+    before = {hit.chunk.id: hit.score for hit in await Hybrid(file_weights={}).search(query(), index)}
+    first, second, third = (after[id] - before[id] for id in (6, 7, 8))
+    assert second == pytest.approx(0.75 * first)
+    assert third == pytest.approx(0.75 * second)
+    assert third > 0
+
+
 async def test_without_weights_nobody_is_asked_of_files(answers: Answers) -> None:
     index = answers({"vector": FALLING, "keyword": FALLING}, files=OF_FILES, paths=PATHS)
     hits = await Hybrid(file_weights={}).search(query(), index)
@@ -188,7 +199,7 @@ async def test_an_arm_that_is_not_trusted_counts_less_for_files_too(answers: Ans
     )
     hybrid = Hybrid(file_weights={"vector": 2, "keyword": 1})
     assert ids(await hybrid.search(query(), index)) == [1, 2, 3, 6, 4, 5, 7, 8]
-    assert ids(await hybrid.search(query(unknown=1.0), index)) == [1, 2, 3, 4, 5, 7, 8, 6]
+    assert ids(await hybrid.search(query(unknown=1.0), index)) == [1, 2, 3, 4, 5, 7, 6, 8]
 
 
 # --- Listening to the embedder -------------------------------------------------------------------------------------

@@ -49,7 +49,7 @@ def test_scores_are_between_0_and_1_and_fall_with_the_rank(
     hybrid = Hybrid(arms=named(weights), fusion=fusion, file_weights=named(file_weights))
     hits = asyncio.run(hybrid.search(Query("anything"), index))
     without = asyncio.run(attrs.evolve(hybrid, file_weights={}).search(Query("anything"), index))
-    assert [hit.chunk.id for hit in hits[:3]] == [hit.chunk.id for hit in without[:3]]
+    assert [(hit.chunk.id, hit.score) for hit in hits[:3]] == [(hit.chunk.id, hit.score) for hit in without[:3]]
     scores = [hit.score for hit in hits]
     assert all(0 <= score <= 1 for score in scores)
     assert scores == sorted(scores, reverse=True)
@@ -57,6 +57,16 @@ def test_scores_are_between_0_and_1_and_fall_with_the_rank(
     best = [max(arm.values(), default=0.0) for arm in found]
     assert all(hit.scores for hit in hits)
     assert not hits or hits[0].score <= max(*best, *judgements[0].values(), *judgements[1].values()) + 1e-9
+
+
+@given(found=st.tuples(SCORES, SCORES), score=st.floats(0, 1))
+@settings(deadline=None)
+def test_files_that_are_all_alike_change_nothing(answers: Callable[..., Any], found: Any, score: float) -> None:
+    arms = dict(zip(("vector", "keyword"), found, strict=True))
+    index = answers(arms, arms, dict.fromkeys(arms, dict.fromkeys("abc", score)), PATHS)
+    hits = asyncio.run(Hybrid().search(Query("anything"), index))
+    without = asyncio.run(Hybrid(file_weights={}).search(Query("anything"), index))
+    assert [(hit.chunk.id, hit.score) for hit in hits] == [(hit.chunk.id, hit.score) for hit in without]
 
 
 @pytest.mark.parametrize("fusion", FUSIONS)
