@@ -38,9 +38,6 @@ __all__ = ["Mmr"]
 MOST_REORDERED = 1_000
 """How many hits are compared with each other: the work grows with their square."""
 
-_BLOCK = 2_048
-"""How many tokens are looked at together: at most 8 MB."""
-
 
 def _check_share(_: object, option: attrs.Attribute[float], value: float) -> None:
     if not 0.0 <= value <= 1.0:
@@ -139,19 +136,13 @@ def by_words(texts: Sequence[str]) -> Numbers:
     numbers: dict[str, int] = {}
     token = np.array([numbers.setdefault(token, len(numbers)) for token_set in token_sets for token in token_set])
     text = np.repeat(np.arange(len(texts)), [len(token_set) for token_set in token_sets])
-    # Only what several texts have is worth a column.
+    # A text is a column of bits, one for each token that another text has too.
     is_shared = np.bincount(token) > 1
     shared = is_shared[token]
-    text, column = text[shared], (np.cumsum(is_shared) - 1)[token[shared]]
-    order = np.argsort(column, kind="stable")
-    text, column = text[order], column[order]
-    starts = range(0, int(is_shared.sum()), _BLOCK)
-    bounds = [*np.searchsorted(column, starts), len(column)]
-    common = np.zeros((len(texts), len(texts)))
-    for start, (first, last) in zip(starts, pairwise(bounds), strict=True):
-        has = np.zeros((len(texts), min(_BLOCK, int(column[-1]) + 1 - start)), dtype=np.float32)
-        has[text[first:last], column[first:last] - start] = 1.0
-        common += has @ has.T
+    text, bit = text[shared], (np.cumsum(is_shared) - 1)[token[shared]]
+    bits = np.zeros((int(is_shared.sum()) // 64 + 1, len(texts)), dtype=np.uint64)
+    np.bitwise_or.at(bits, (bit // 64, text), np.uint64(1) << (bit % 64).astype(np.uint64))
+    common = np.array([np.bitwise_count(bits & bits[:, [one]]).sum(axis=0) for one in range(len(texts))], dtype=float)
     sizes = np.array([len(token_set) for token_set in token_sets])
     similarities: Numbers = common / (sizes[:, None] + sizes - common)
     return similarities
