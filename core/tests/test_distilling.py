@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import os
 from typing import TYPE_CHECKING, Any
 
 import attrs
@@ -14,7 +15,7 @@ from hypothesis import strategies as st
 from kipu import FlushConfig, Memory
 from kipu.conversations import in_parts
 from kipu.distilling import facts_of
-from kipu.errors import BudgetExceededError, FlusherError, PluginFailedError, QueryError
+from kipu.errors import BudgetExceededError, FlusherError, KipuError, PluginFailedError, QueryError
 from kipu.recalling import estimate_tokens
 from kipu.types import Distillation, Message
 
@@ -98,6 +99,8 @@ def test_what_introduces_a_list_is_no_fact(answer: str, facts: list[str]) -> Non
         ("**Valkey** is the cache.\n- Two.", ["**Valkey** is the cache.", "Two."]),
         ("- **Ada**\n- **Grace**", ["**Ada**", "**Grace**"]),
         ("<think> is a mark.\n- Two.", ["<think> is a mark.", "Two."]),
+        ("- The team prefers:\n- tabs", ["The team prefers:", "tabs"]),
+        ("1. Here at Acme we use two tools. They are:\n2. git", ["Here at Acme we use two tools. They are:", "git"]),
     ],
 )
 def test_in_doubt_it_is_a_fact(answer: str, facts: list[str]) -> None:
@@ -130,6 +133,40 @@ async def test_an_answer_that_was_cut_off_while_the_model_thought_is_none(flushi
     async with flushing(Distillation("<think>\nThey say\n- a lot", complete=False)) as memory:
         with pytest.raises(FlusherError, match="before it had said anything: give it more max_tokens"):
             await memory.flush(SAID)
+
+
+async def test_thoughts_that_were_begun_in_the_prompt_are_not_remembered(flushing: Callable[..., Memory]) -> None:
+    async with flushing("They say:\n- a lot\n</think>\n- One.", "Nothing new.\n</think>\n") as memory:
+        assert str(await memory.flush(SAID)) == "- One."
+        with pytest.raises(FlusherError, match="The model answered nothing"):
+            await memory.flush(SAID)
+
+
+async def test_a_mark_within_a_list_is_not_the_end_of_thoughts(flushing: Callable[..., Memory]) -> None:
+    async with flushing("- One ends with\n</think>\n- Two.") as memory:
+        assert str(await memory.flush(SAID)) == "- One ends with\n  </think>\n- Two."
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no pipes with names")
+@pytest.mark.parametrize("name", ["usage.json", f"usage.{os.getpid()}.tmp"])
+async def test_a_pipe_or_a_link_where_the_budget_stands_is_not_waited_for_or_followed(
+    flushing: Callable[..., Memory], workspace: Path, tmp_path: Path, name: str
+) -> None:
+    (workspace / ".kipu").mkdir(exist_ok=True)
+    outside = tmp_path / "outside"
+    outside.write_text("precious", "utf-8")
+    path = workspace / ".kipu" / name
+    if name == "usage.json":
+        os.mkfifo(path)
+    else:
+        path.symlink_to(outside)
+    async with flushing("- One.") as memory:
+        if name == "usage.json":
+            with pytest.raises(KipuError, match=r"is no regular file\. Mend or delete it"):
+                await memory.flush(SAID)
+        else:
+            assert str(await memory.flush(SAID)) == "- One."
+    assert outside.read_text("utf-8") == "precious"
 
 
 async def test_a_mark_of_thoughts_that_nothing_ends_stays(flushing: Callable[..., Memory]) -> None:

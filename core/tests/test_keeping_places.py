@@ -8,6 +8,8 @@ import pytest
 from test_keeping_hostile import KEY, configured
 
 from kipu import Memory
+from kipu.decoding import TextFile
+from kipu.editing import append, remove
 from kipu.errors import FileChangedError, MemoryFileError, QueryError
 
 
@@ -251,3 +253,28 @@ async def test_a_successor_that_was_forgotten_is_said_to_be_gone(memory):
     await memory.forget(path="memory/a.md", start=new.start_line, end=new.end_line)
     (outdated,) = (await found(memory, "zebra")).values()
     assert outdated == f"superseded by {new.id}, which is not there"
+
+
+async def test_a_heading_that_was_above_nothing_stays(memory, workspace, write):
+    file = write("memory/a.md", "# A\n\n## Intro\n\n## B\n\nxylophone\n\n## C\n\nquartz\n")
+    await memory.index()
+    await memory.forget(path="memory/a.md", start=7)
+    assert file.read_text("utf-8") == "# A\n\n## Intro\n\n## C\n\nquartz\n"
+    await memory.forget(path="memory/a.md", start=7)
+    assert file.read_text("utf-8") == "# A\n\n## Intro\n"
+
+
+async def test_a_text_with_a_word_longer_than_a_chunk_is_told_as_elsewhere(memory, write):
+    word = "Q" + "x1Yz" * 1500
+    write("memory/a.md", f"- secret {word} end\n")
+    write("memory/b.md", f"- secret {word} end\n- keep\n")
+    receipt = await memory.forget(path="memory/a.md", start=1)
+    assert [str(place) for place in receipt.elsewhere] == ["memory/b.md:1"]
+
+
+@pytest.mark.parametrize("unit", ["<!--\n", "<!--\n# x\n", "a\n<!--\n", "<!-- a\n-->\n", "---\n", "```\n"])
+def test_a_long_file_of_anything_is_no_trouble(unit):
+    file = TextFile.parse((unit * 40_000).encode())
+    changed, line = append(file, ["- new"])
+    assert changed.plain_lines[line - 1] == "- new"
+    assert remove(changed, line, line) is not None

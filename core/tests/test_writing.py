@@ -15,7 +15,7 @@ import attrs
 import pytest
 from rows import rows, rows_made_afresh, with_doubles
 
-import kipu.writing
+import kipu.steps
 from kipu import Memory
 from kipu.config import WritingConfig
 from kipu.decoding import TextFile
@@ -94,7 +94,7 @@ async def test_where_one_file_changes_at_the_last_moment_none_is_changed(workspa
     files = [workspace / f"memory/{number}.md" for number in range(count)]
     for file in files:
         file.write_bytes(b"old")
-    put = kipu.writing._put_in_place
+    put = kipu.steps.put_in_place
     saved = files[min(which, count - 1)]
 
     def late(step: Any) -> bool:
@@ -102,7 +102,7 @@ async def test_where_one_file_changes_at_the_last_moment_none_is_changed(workspa
             saved.write_bytes(b"somebody's")
         return put(step)
 
-    monkeypatch.setattr(kipu.writing, "_put_in_place", late)
+    monkeypatch.setattr(kipu.steps, "put_in_place", late)
     async with writer.locked():
         with pytest.raises(FileChangedError):
             await writer.apply([change(file, b"new") for file in files])
@@ -162,7 +162,7 @@ def left(workspace: Path) -> Any:
             if number >= done:
                 temporary.write_bytes(new)
             (folder / f"1-{number}.tmp.saved").write_bytes(old)
-            step = kipu.writing._Step.of(FileChange(str(file), old, new), str(temporary))
+            step = kipu.steps.Step.of(FileChange(str(file), old, new), str(temporary))
             steps.append(attrs.asdict(step))
         (folder / "journal.json").write_text(json.dumps(steps), "utf-8")
         return files

@@ -127,6 +127,7 @@ class Compacting:
                 changes.append(FileChange(kept, None, original.data, like=original.real))
                 changes.append(FileChange(original.real, original.data, None))
             await self._write(changes, text)
+            notes += self._keeping.writer.told()
         return Compacted(path, text, archived, notes)
 
     async def undo(self, path: str | os.PathLike[str]) -> Compacted:
@@ -162,6 +163,7 @@ class Compacting:
             changes.append(FileChange(real, data, None))
             await self._keeping.writer.apply(changes)
             await self._syncing.take_in()
+            notes += self._keeping.writer.told()
         return Compacted(kept_summary, "\n".join(file.plain_lines), archived, notes)
 
     async def _write(self, changes: Sequence[FileChange], text: str) -> None:

@@ -12,6 +12,7 @@ import attrs
 
 from .conversations import in_parts
 from .database import make_hidden_folder
+from .disk import read_regular, write_new
 from .errors import (
     BudgetExceededError,
     ConversationTooLongError,
@@ -110,7 +111,7 @@ class Budget:
 
     def _read(self) -> dict[str, dict[str, int]]:
         try:
-            found = json.loads(self._path.read_text("utf-8"))
+            found = json.loads(read_regular(self._path))
             return {
                 str(day): {what: max(0, int(spent[what])) for what in ("calls", "tokens")}
                 for day, spent in found.items()
@@ -125,7 +126,7 @@ class Budget:
     def _write(self, used: dict[str, dict[str, int]]) -> None:
         whole = self._path.with_suffix(f".{os.getpid()}.tmp")
         try:
-            whole.write_text(json.dumps(used, indent=1) + "\n", "utf-8")
+            write_new(whole, (json.dumps(used, indent=1) + "\n").encode("utf-8"))
             os.replace(whole, self._path)
         except OSError as error:
             raise self._unusable(error) from error
@@ -266,19 +267,22 @@ def _halves(messages: Sequence[Message]) -> list[list[Message]]:
 
 
 _THOUGHTS = re.compile(r"\s*+<(?P<mark>think|thinking)>.*?(?P<end></(?P=mark)>|\Z)", re.DOTALL | re.IGNORECASE)
-# Some templates open the thoughts in the prompt, so that an answer has only their end.
+# Some templates open the thoughts in the prompt, so that an answer has only their end. Thoughts begin in prose: what
+# begins with an item is the list that was asked for, whatever marks stand in it.
 _END_OF_THOUGHTS = re.compile(r"^[ \t]*+</(?:think|thinking)>[ \t]*+$", re.IGNORECASE | re.MULTILINE)
 
 
 def _without_thoughts(answer: Distillation) -> str:
     """What a model answered after it had thought; where it was cut off while it thought, it answered nothing."""
     found = _THOUGHTS.match(answer.text)
-    if found is None and (end := _END_OF_THOUGHTS.search(answer.text)):
+    if found is None and (end := _END_OF_THOUGHTS.search(answer.text)) and not _ITEM.match(answer.text.lstrip()):
         return answer.text[end.end() :]
     return answer.text[found.end() :] if found and (found["end"] or not answer.complete) else answer.text
 
 
 _ITEM = re.compile(r"(?:[-*+\u2022]|[0-9]{1,3}[.)])[ \t]+(?P<text>.*)")
+# An item that speaks of the list itself; any other is a fact, though it leads to the next ones.
+_ANNOUNCES = re.compile(r"(?:here|below|these|the following|hier|voici|aquí)\b[^.!?]*$", re.IGNORECASE)
 _NO_FACT = re.compile(r"#{1,6}[ \t]|[`~]{3,}|---+$|\*\*\*+$")
 # Without the end of a sentence: that would be a fact in bold letters.
 _BOLD = re.compile(r"(?:\*\*[^*]*[^*.!?。]\*\*|__[^_]*[^_.!?。]__)[:：]?$")
@@ -297,7 +301,9 @@ def facts_of(answer: str) -> list[str]:
     for (is_item, lines), (leads_to_item, _) in zip(parts, [*parts[1:], (False, [])], strict=False):
         *above, last = lines
         is_heading = not is_item and _BOLD.match(last) is not None
-        introduces = not in_list and last.rstrip("*_ ").endswith((":", "：")) and not (is_item and above)
+        introduces = (
+            not in_list and last.rstrip("*_ ").endswith((":", "：")) and (not is_item or _ANNOUNCES.match(last))
+        )
         if not (leads_to_item and (is_heading or introduces)):
             facts.append("\n".join(lines))
         elif above:

@@ -97,6 +97,7 @@ def from_the_margin(lines: Sequence[str]) -> Sequence[str]:
 def _headings(lines: Sequence[str]) -> list[_Heading]:
     """The headings of a file, in order. What stands in a fence, in an item, or in a comment is none."""
     inside = fenced(lines)
+    last_end = max((index for index, line in enumerate(lines) if "-->" in line), default=-1)
     found: list[_Heading] = []
     index = _end_of_front_matter(lines)
     while index < len(lines):
@@ -105,7 +106,8 @@ def _headings(lines: Sequence[str]) -> list[_Heading]:
         if inside[index] or not line.strip():
             index += 1
         elif line.startswith("<!--"):
-            index = next((end for end in range(index, len(lines)) if "-->" in lines[end]), index) + 1
+            # One that nothing ends is looked for no end of: there may be thousands.
+            index = next((end for end in range(index, last_end + 1) if "-->" in lines[end]), index) + 1
         elif heading := _heading(line):
             found.append(_Heading(index, *heading))
             index += 1
@@ -180,10 +182,13 @@ def below_headings(text: str) -> int:
 def remove(file: TextFile, start: int, end: int) -> TextFile | None:
     """Take out lines, the headings above them that nothing is left below, and a blank line of the two around them.
 
+    A heading that was above nothing before stays.
+
     :return: the file; None where nothing is left in it but blank lines.
     """
     plain = file.plain_lines
     first, last = start - 1, min(end, len(plain))
+    lowest = 7  # level of a heading that may go: of a section that holds the one that went before
     titles = {heading.place for heading in _headings(plain) if _heading(plain[heading.place])}
     while True:
         above = first - 1
@@ -194,9 +199,10 @@ def remove(file: TextFile, start: int, end: int) -> TextFile | None:
             below += 1
         if above < 0 or above not in titles or (below < len(plain) and below not in titles):
             break
-        if below < len(plain) and _level(plain[below]) > _level(plain[above]):
+        level = _level(plain[above])
+        if level >= lowest or (below < len(plain) and _level(plain[below]) > level):
             break
-        first = above
+        first, lowest = above, level
     if (first == 0 or not plain[first - 1].strip()) and last < len(plain) and not plain[last].strip():
         last += 1
     lines = [*file.lines[:first], *file.lines[last:]]

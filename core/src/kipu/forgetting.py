@@ -11,10 +11,12 @@ from typing import TYPE_CHECKING, NamedTuple
 import attrs
 
 from . import editing
+from .disk import write_new
 from .entries import entries_of, normalized
-from .errors import IndexUnavailableError, KipuError
+from .errors import IndexUnavailableError, KipuError, MemoryFileError
 from .files import HIDDEN_FOLDER
 from .index import CHUNKS_AND_FILES
+from .locating import telling_word
 from .types import Place, Receipt, Trace
 
 if TYPE_CHECKING:
@@ -76,7 +78,7 @@ class Forgetting:
                 # What is known of an entry goes with it.
                 text = f"{target.text}\n{metadata}"
                 target = target._replace(end_line=target.end_line + 1, text=text)
-            await asyncio.to_thread(_make_new, self._hidden / _MARK)
+            await asyncio.to_thread(self._mark)
             said_before = (await asyncio.to_thread(_text_of, target.real)).count(target.text)
             before = await self._found(target)
             await self._keeping.take_out(target)
@@ -93,6 +95,7 @@ class Forgetting:
                 # The tables of a strategy that is not used here, perhaps: they are made anew when they are used.
                 await self._syncing.make_tables_anew()
                 receipt = await self._receipt(target, before, said_before)
+            receipt = attrs.evolve(receipt, notes=[*receipt.notes, *self._keeping.writer.told()])
             if any(trace.after for trace in receipt.traces):
                 note = (
                     "Another process is reading the index, which keeps what it reads on the disk until it is done. Who "
@@ -116,8 +119,17 @@ class Forgetting:
                 await self._syncing.scrub([row[0] for row in rows])
                 if not self._database.has_log:  # else somebody still reads what was there before
                     await asyncio.to_thread((self._hidden / _MARK).unlink, missing_ok=True)
-        except KipuError:
+        except (KipuError, OSError):
             return  # the mark stays: the next one that can write does it
+
+    def _mark(self) -> None:
+        try:
+            write_new(self._hidden / _MARK, b"")
+        except OSError as error:
+            said = error.strerror or error
+            raise MemoryFileError(
+                f"{self._hidden / _MARK} cannot be written: {said}. Nothing was forgotten."
+            ) from error
 
     async def _found(self, target: Target) -> _Found:
         """What the index holds of a file's lines: the chunks that have them, and their neighbours' contexts."""
@@ -189,11 +201,10 @@ class Forgetting:
 
     async def _elsewhere(self, wanted: str) -> list[Place]:
         """Other lines of the memory that say the same, in however many chunks."""
-        longest = max((word for word in wanted.split() if word.isascii()), key=len, default="")
         async with self._database.reader() as connection:
             rows = await connection.execute_fetchall(
                 f"SELECT DISTINCT files.path FROM {CHUNKS_AND_FILES} WHERE instr(text, ?) ORDER BY files.path",
-                (longest,),
+                (telling_word(wanted),),
             )
         return [
             Place(path, *lines)
@@ -269,12 +280,6 @@ def _holds(path: Path, words: Sequence[bytes]) -> int:
     except FileNotFoundError:
         return 0
     return held
-
-
-def _make_new(path: Path) -> None:
-    """Make an empty file, and not where a link leads to that stands in its place."""
-    path.unlink(missing_ok=True)
-    path.touch(exist_ok=False)
 
 
 def _text_of(real: str) -> str:

@@ -408,8 +408,9 @@ class Keeping:
         try:
             await self._syncing.take_in(None if everything else list(dict.fromkeys(paths)))
         except KipuError as error:
-            return [f"It is written, and will be found when the index can be written again. {error}"]
-        return []
+            note = f"It is written, and will be found when the index can be written again. {error}"
+            return [note, *self.writer.told()]
+        return self.writer.told()
 
 
 async def _again(attempt: Callable[[], Awaitable[Answer]]) -> Answer:

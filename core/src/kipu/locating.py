@@ -14,6 +14,7 @@ from datetime import date
 from typing import TYPE_CHECKING, NamedTuple
 
 from .decoding import NotTextError, TextFile
+from .disk import read_regular
 from .entries import as_written, entries_of, normalized, read_metadata
 from .errors import (
     ChunkNotFoundError,
@@ -38,7 +39,7 @@ if TYPE_CHECKING:
     from .scoping import Scope
     from .types import StoredChunk
 
-__all__ = ["Locating", "Target", "checked_lines", "inside_of", "read_file"]
+__all__ = ["Locating", "Target", "checked_lines", "inside_of", "read_file", "telling_word"]
 
 # From this share of common words on, two entries say nearly the same.
 _SIMILAR = 0.7
@@ -279,8 +280,7 @@ class Locating:
 
     async def _entries(self, said: str, source: str) -> list[tuple[str, Entry]]:
         """The entries of those files of a source that have the telling word of a text."""
-        words = [word for word in said.split() if word.isascii() and len(word) <= _LONGEST_WORD]
-        word = max(words, key=len, default="")
+        word = telling_word(said)
         async with self._database.reader() as connection:
             rows = await connection.execute_fetchall(
                 f"SELECT DISTINCT files.path FROM {CHUNKS_AND_FILES} WHERE files.source = ? "
@@ -308,6 +308,12 @@ class Locating:
         return sorted(found, key=lambda place: -place.similarity)[:_SIMILAR_AT_MOST]
 
 
+def telling_word(said: str) -> str:
+    """The longest word of a text that can be looked for in the chunks of an index; nothing where there is none."""
+    words = [word for word in said.split() if word.isascii() and len(word) <= _LONGEST_WORD]
+    return max(words, key=len, default="")
+
+
 def read_file(real: str, path: str) -> tuple[bytes | None, TextFile]:
     """The bytes and the text of a file; None and no lines where there is none.
 
@@ -315,8 +321,7 @@ def read_file(real: str, path: str) -> tuple[bytes | None, TextFile]:
     :raises MemoryFileError: it cannot be read, or is no text that could be written back.
     """
     try:
-        with open(real, "rb") as file:
-            data = file.read()
+        data = read_regular(real)
     except (FileNotFoundError, NotADirectoryError):
         return None, TextFile([])
     except OSError as error:

@@ -248,6 +248,7 @@ class Syncing:
                 return await self._take_in(indexer, pending) if pending else IndexReport()
 
         report = await self.mended(work)
+        self._database.notes += report.notes  # nobody reads this report: whoever is told something next is told it
         if paths is not None and (report.added or report.changed or report.renamed or report.removed):
             self._plugins.notify("kipu_indexed", report=report)
 

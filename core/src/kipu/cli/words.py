@@ -20,7 +20,8 @@ class Words(click.Command):
 
     An argument is an option if it is one of the command's, alone or with ``=`` and a value. It is taken for one if it
     looks like one: one or two dashes, a letter, and no white space; if it is none, that is an error, since it may be a
-    typing error. Everything else is text: click alone would look for an option in each letter of "- very good".
+    typing error. Everything else is text: click alone would look for an option in each letter of "- very good". So
+    "-wa b" is text too, which the help says: it cannot be told from a sentence.
     """
 
     def parse_args(self, context: click.Context, arguments: list[str]) -> list[str]:
@@ -36,6 +37,16 @@ class Words(click.Command):
             if not context.meta["kipu.letters"]:
                 raise
             raise click.UsageError(f"{error.format_message()} {_hint(context)}", context) from None
+
+    def format_epilog(self, context: click.Context, formatter: click.HelpFormatter) -> None:
+        """Say how words are told from options, below all else."""
+        super().format_epilog(context, formatter)
+        formatter.write_paragraph()
+        with formatter.indentation():
+            formatter.write_text(
+                "What has white space in it is text, even with a dash before it: write -w FOLDER, not -wFOLDER, where "
+                "the name of the folder has any. Other words that begin with a dash stand behind --."
+            )
 
     def invoke(self, context: click.Context) -> Any:
         """Run the command, of which click knows by now what was given."""

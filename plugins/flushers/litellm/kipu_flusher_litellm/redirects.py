@@ -46,13 +46,25 @@ def address_in(answer: Any) -> str | None:
 def _change_clients() -> None:
     for name in ("httpx", "httpx2"):  # OpenAI's library brings a copy under the other name
         if module := sys.modules.get(name):
-            module.AsyncClient.send = _staying(module.AsyncClient.send)
+            module.AsyncClient.send = _staying_async(module.AsyncClient.send)
             module.Client.send = _staying(module.Client.send)
 
 
 def _staying(send: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(send)
     def send_without_redirects(client: Any, request: Any, **options: Any) -> Any:
-        return send(client, request, **(options | {"follow_redirects": False} if _REFUSED.get() else options))
+        return send(client, request, **_staying_options(options))
 
     return send_without_redirects
+
+
+def _staying_async(send: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(send)
+    async def send_without_redirects(client: Any, request: Any, **options: Any) -> Any:
+        return await send(client, request, **_staying_options(options))
+
+    return send_without_redirects
+
+
+def _staying_options(options: dict[str, Any]) -> dict[str, Any]:
+    return options | {"follow_redirects": False} if _REFUSED.get() else options

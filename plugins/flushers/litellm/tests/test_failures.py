@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 import logging
 import subprocess
@@ -359,6 +360,8 @@ async def test_what_the_program_itself_sends_follows_redirects_as_before(server:
     async with httpx.AsyncClient(follow_redirects=True) as client:
         answer = await client.post(f"{server.url}/chat/completions", json={"messages": []})
     assert (answer.status_code, server.count) == (200, 3)
+    assert inspect.iscoroutinefunction(httpx.AsyncClient.send)
+    assert not inspect.iscoroutinefunction(httpx.Client.send)
 
 
 async def test_a_key_that_no_header_can_hold_is_not_used(

@@ -32,9 +32,16 @@ _REFERENCE = re.compile(
     r"(?-i:[A-Z][A-Z0-9]{1,9}-\d{1,6}$)|\d{4}-?\d\d-?\d\d[T_]\d\d|0x[0-9a-fA-F]{40}$",
     re.IGNORECASE | re.ASCII,
 )
+# Rules of a form, names in the cloud, and addresses of e-mail.
+_DESCRIPTION = re.compile(
+    r"(?:required|nullable|sometimes|string|confirmed|min|max)(?:[|:][a-z_]+|:\d{1,4}){1,12}|arn:aws[a-z-]{0,12}:.*|"
+    r"[a-z0-9._+-]{1,64}@(?:[a-z0-9-]{1,63}\.){1,5}[a-z]{2,24}",
+    re.DOTALL,
+)
 # Names of methods and formats that have a digit within, and amounts.
 _TERM = re.compile(
     r"(?:sha|md|aes|rsa|hmac|[hrep]s|oauth|pbkdf|base|utf|ntlmv?|tlsv?|ipv|http|pkcs|secp|ed|crc|poly|chacha|curve|des|"
+    r"u?int|float|bytes|varchar|char|"
     r"s?crypt|bcrypt|yescrypt|srp|saml|ldapv?|smb|cp|iso)\d{1,5}(?:url|crypt|sum|[kr]\d)?|"
     r"[23]fa|3des|u2f|fido2|argon2(?:id|i|d)?|blake[23][bs]?|x509(?:v3)?|s3|ec2|k8s|i18n|l10n|"
     r"\d{1,6}(?:(?:char(?:acter)?|letter|digit|symbol|sign|word|bit|byte|sec(?:ond)?|min(?:ute)?|hour|day|week|month|"
@@ -75,7 +82,9 @@ _OF_SENTENCES = frozenset(
 
 def may_be_secret(value: str) -> bool:
     """Whether a value does not plainly stand for something else."""
-    return not (_REFERENCE.match(value) or len(set(value)) < 4 or _is_example(value) or _is_path(value))
+    if _REFERENCE.match(value.rstrip(":")) or _DESCRIPTION.fullmatch(value):
+        return False
+    return not (len(set(value)) < 4 or _is_example(value) or _is_path(value))
 
 
 def is_words(value: str) -> bool:

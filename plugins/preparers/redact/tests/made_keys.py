@@ -214,6 +214,8 @@ def in_sentences() -> dict[str, tuple[str, str]]:
         "Our root password is §, do not tell": word,
         "The **password** is **§**.": word,
         "The password is now §": word,
+        "The password is now: §": word,
+        "The DB password is still = §": word,
         "From Monday on the password will be §": word,
         "The password was set to §": "Xy" + some(DIGITS, 2) + mixed,
         "Passwort ist §": word,

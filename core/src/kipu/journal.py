@@ -1,0 +1,76 @@
+"""The journal of changes that were begun: who finds one finishes them, or undoes them."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import json
+import os
+import re
+from typing import TYPE_CHECKING
+
+import attrs
+
+from .disk import read_regular, write_new
+from .exchanging import sync_folder
+from .steps import Step
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+__all__ = ["NAME", "read", "write"]
+
+NAME = "journal.json"
+"""What it is called in its folder."""
+
+_DIGEST = re.compile("(?:[0-9a-f]{64})?")
+
+
+def write(folder: Path, steps: Sequence[Step], *, durable: bool) -> None:
+    """Write down what is about to be done, whole or not at all.
+
+    :param durable: whether to wait until it is on the disk.
+    :raises OSError: it cannot be written, or does not say then what it should. There is none in this case.
+    """
+    path, whole = folder / NAME, folder / f"{NAME}.new"
+    write_new(whole, json.dumps([attrs.asdict(step) for step in steps]).encode("ascii"), durable=durable)
+    said: object = None
+    try:
+        os.replace(whole, path)
+        if durable:
+            sync_folder(str(folder))
+        with contextlib.suppress(ValueError):
+            said = read(folder)
+    finally:
+        if said != list(steps):
+            path.unlink(missing_ok=True)  # nobody may do what is said not to be done
+    if said != list(steps):
+        raise OSError(errno.EIO, "it does not say what was written to it", str(path))
+
+
+def read(folder: Path) -> list[Step]:
+    """The steps that were written down, with their paths as they are.
+
+    :raises OSError: there is no journal, or it cannot be read.
+    :raises ValueError: it is none of ours.
+    """
+    data = read_regular(folder / NAME)
+    if not data:  # the machine stopped before it was on the disk, and before anything was done
+        return []
+    try:
+        found = json.loads(data)
+        steps = [Step(**step) for step in found]
+        if isinstance(found, list) and all(map(_is_possible, steps)):
+            return steps
+    except (ValueError, TypeError, AttributeError, RecursionError):
+        pass
+    raise ValueError(f"{folder / NAME} is no journal of Kipu")
+
+
+def _is_possible(step: Step) -> bool:
+    """Whether what a journal says could be paths and digests at all."""
+    paths = (step.real, step.temporary)
+    return not any("\0" in os.fsdecode(os.fsencode(path)) for path in paths) and all(
+        _DIGEST.fullmatch(each) for each in (step.before, step.after)
+    )

@@ -1,0 +1,461 @@
+"""What stands where Kipu keeps its files, and what a killed process leaves: nothing is followed, awaited or lost."""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import itertools
+import json
+import os
+from typing import TYPE_CHECKING, Any
+
+import attrs
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from rows import with_doubles
+
+from kipu import Memory, exchanging, steps
+from kipu.config import WritingConfig
+from kipu.disk import read_regular, write_new
+from kipu.errors import FileChangedError, KipuError, MemoryFileError
+from kipu.writing import FileChange, Writer
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+pytestmark = pytest.mark.skipif(os.name == "nt", reason="links, pipes and exchanges are those of POSIX")
+NOT_ROOT = pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() == 0, reason="this user may read everything")
+
+OLD, NEW, THEIRS = b"old\n", b"new\n", b"somebody's\n"
+
+
+RENAME = os.replace  # also where another one stands in for it
+
+
+class Killed(BaseException):
+    """The process is killed at this point."""
+
+
+def configured(workspace: Path) -> Any:
+    return attrs.evolve(with_doubles(workspace), writing=WritingConfig(preparers=[]))
+
+
+@pytest.fixture
+def folder(workspace: Path) -> Path:
+    folder = workspace / ".kipu/writing"
+    folder.mkdir(parents=True)
+    return folder
+
+
+@pytest.fixture
+def write_both(workspace: Path) -> Callable[[], Any]:
+    """Change two files together, and search for what was written."""
+    (workspace / "memory/a.md").write_text("- alpha\n", "utf-8")
+    (workspace / "memory/b.md").write_text("- beta\n", "utf-8")
+
+    async def write_both() -> None:
+        async with Memory(configured(workspace)) as memory:
+            await memory.remember("gamma", file="b.md", metadata={"id": "c"}, supersedes="memory/a.md:1")
+        assert (workspace / "memory/b.md").read_text("utf-8") == "- beta\n- gamma\n  [id: c]\n"
+        assert "superseded_by: c" in (workspace / "memory/a.md").read_text("utf-8")
+
+    return write_both
+
+
+# --- what stands in the way ----------------------------------------------------------------------------------------
+
+
+def a_link(path: Path, outside: Path) -> None:
+    path.symlink_to(outside)
+
+
+def a_link_to_nothing(path: Path, outside: Path) -> None:
+    path.symlink_to(outside.with_name("nothing"))
+
+
+def a_pipe(path: Path, outside: Path) -> None:
+    os.mkfifo(path)
+
+
+def a_folder(path: Path, outside: Path) -> None:
+    path.mkdir()
+
+
+@pytest.mark.parametrize("put", [a_link, a_link_to_nothing, a_pipe, a_folder])
+@pytest.mark.parametrize("name", ["journal.json", "journal.json.new", f"{os.getpid()}-0.tmp", f"{0:016x}.elsewhere"])
+async def test_what_stands_where_we_write_is_not_followed_and_does_not_keep_us(tmp_path, folder, write_both, put, name):
+    outside = tmp_path / "outside"
+    outside.write_text("precious", "utf-8")
+    put(folder / name, outside)
+    if put is a_folder and name.endswith(".tmp"):
+        with pytest.raises(MemoryFileError, match="Nothing was changed"):
+            await write_both()
+    else:
+        await write_both()
+    assert outside.read_text("utf-8") == "precious"
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["outside", "project"]
+
+
+@pytest.mark.parametrize("name", ["journal.json", "journal.json.new"])
+async def test_what_was_in_the_way_of_a_journal_is_set_aside_and_told(workspace, folder, name):
+    (folder / name).mkdir()
+    (folder / name / "letter").write_text("mine", "utf-8")
+    async with Memory(configured(workspace)) as memory:
+        (note,) = (await memory.remember("gamma", file="b.md")).notes
+    assert (workspace / ".kipu/unusable-1" / name / "letter").read_text("utf-8") == "mine"
+    assert str(workspace / ".kipu/unusable-1") in note
+
+
+@pytest.mark.parametrize("size", [0, 3, 100_000])
+@pytest.mark.parametrize("put", [a_link, a_link_to_nothing, a_pipe, None])
+def test_a_file_is_made_anew_whatever_stands_there(tmp_path, put, size):
+    outside, path = tmp_path / "outside", tmp_path / "path"
+    outside.write_bytes(b"precious")
+    if put is not None:
+        put(path, outside)
+    write_new(path, b"x" * size)
+    assert not path.is_symlink()
+    assert read_regular(path) == b"x" * size
+    assert outside.read_bytes() == b"precious"
+    assert not (tmp_path / "nothing").exists()
+
+
+def test_a_pipe_is_not_read(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(OSError, match="it is no regular file"):
+        read_regular(tmp_path / "pipe")
+
+
+def test_a_full_disk_is_told_with_the_name_of_the_file(tmp_path, monkeypatch):
+    def full(descriptor: int) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(OSError, match="No space left") as caught:
+        write_new(tmp_path / "path", b"x", name="memory/a.md")
+    assert caught.value.filename == "memory/a.md"
+
+
+async def test_a_memory_file_for_which_there_is_no_room_is_named(workspace, monkeypatch):
+    def full(descriptor: int) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    async with Memory(configured(workspace)) as memory:
+        monkeypatch.setattr(os, "fsync", full)
+        with pytest.raises(MemoryFileError, match=r"memory/a\.md cannot be written: No space left"):
+            await memory.remember("alpha", file="a.md")
+    assert not (workspace / "memory/a.md").exists()
+
+
+async def test_a_journal_that_does_not_say_what_was_written_is_an_error_and_nothing_is_done(workspace, folder):
+    files = [workspace / f"memory/{name}.md" for name in "ab"]
+    for file in files:
+        file.write_bytes(OLD)
+    writer = Writer(workspace / ".kipu", lambda path: True, wait=0)
+    replace = os.replace
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(os, "replace", lambda old, new: replace(old, f"{new}.gone"))
+        async with writer.locked():
+            with pytest.raises(MemoryFileError, match="cannot be written"):
+                await writer.apply([FileChange(str(file), OLD, NEW) for file in files])
+    assert [file.read_bytes() for file in files] == [OLD, OLD]
+
+
+# --- a journal, or a note, that cannot be used ---------------------------------------------------------------------
+
+STEP = {"real": "memory/a.md", "temporary": ".kipu/writing/1-0.tmp", "before": "0" * 64, "after": "1" * 64}
+
+
+def too_long(workspace: Path) -> dict[str, str]:
+    return STEP | {"real": f"memory/{'a' * 300}.md"}
+
+
+def in_a_circle(workspace: Path) -> dict[str, str]:
+    (workspace / "memory/circle.md").symlink_to("circle.md")
+    return STEP | {"real": "memory/circle.md"}
+
+
+def of_a_pipe(workspace: Path) -> dict[str, str]:
+    os.mkfifo(workspace / "memory/pipe.md")
+    return STEP | {"real": "memory/pipe.md"}
+
+
+def of_a_folder(workspace: Path) -> dict[str, str]:
+    (workspace / "memory/folder.md").mkdir()
+    return STEP | {"real": "memory/folder.md"}
+
+
+def of_a_large_file(workspace: Path) -> dict[str, str]:
+    with open(workspace / "memory/large.md", "wb") as file:
+        file.truncate(65_000_000)
+    return STEP | {"real": "memory/large.md"}
+
+
+def of_somebody_elses(workspace: Path) -> dict[str, str]:
+    return STEP | {"real": "/etc/motd.md"}
+
+
+@pytest.mark.parametrize("first", ["search", "remember"])
+@pytest.mark.parametrize("make", [too_long, in_a_circle, of_a_pipe, of_a_folder, of_a_large_file, of_somebody_elses])
+async def test_a_journal_that_cannot_be_used_blocks_nobody(workspace, folder, make, first):
+    (folder / "journal.json").write_text(json.dumps([make(workspace)]), "utf-8")
+    (folder / "1-0.tmp.saved").write_bytes(b"what a file said")
+    (workspace / "memory/b.md").write_text("- beta\n", "utf-8")
+    async with Memory(configured(workspace)) as memory:
+        if first == "search":
+            await memory.search("beta")
+        await memory.remember("gamma", file="b.md")
+    assert (workspace / "memory/b.md").read_text("utf-8") == "- beta\n- gamma\n"
+    assert os.listdir(folder) == []
+
+
+@pytest.mark.parametrize(
+    "data", [b"[" * 9000, b"{}", b'[{"real": 1}]', b"\xff\xfe", json.dumps([STEP | {"before": "x"}]).encode()]
+)
+async def test_a_journal_that_is_none_is_set_aside_with_what_may_belong_to_it(workspace, folder, data):
+    (folder / "journal.json").write_bytes(data)
+    (folder / "1-0.tmp.saved").write_bytes(b"what a file said")
+    async with Memory(configured(workspace)) as memory:
+        notes = (await memory.remember("gamma", file="b.md")).notes
+    aside = workspace / ".kipu/unusable-1"
+    assert (aside / "1-0.tmp.saved").read_bytes() == b"what a file said"
+    assert [str(aside) in note for note in notes] == [True]
+    assert os.listdir(folder) == []
+
+
+@NOT_ROOT
+@pytest.mark.parametrize("which", [".kipu/writing/journal.json", "memory/a.md"])
+async def test_a_journal_or_a_file_that_may_not_be_read_blocks_nobody(workspace, folder, which):
+    (workspace / "memory/a.md").write_text("- alpha\n", "utf-8")
+    (folder / "journal.json").write_text(json.dumps([STEP]), "utf-8")
+    (workspace / which).chmod(0)
+    async with Memory(configured(workspace)) as memory:
+        await memory.remember("gamma", file="b.md")
+    assert (workspace / ".kipu/unusable-1/journal.json").exists()
+
+
+@pytest.mark.parametrize(
+    "path", ["{}/x\0y/.kipu-1-1.tmp", "{}/link/.kipu-1-1.tmp", "{}/../../mine/.kipu-1-1.tmp", "\xff"]
+)
+async def test_a_note_of_what_is_elsewhere_removes_nothing_outside(workspace, tmp_path, folder, path):
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine/.kipu-1-1.tmp").write_text("precious", "utf-8")
+    (workspace / "memory/link").symlink_to(tmp_path / "mine", target_is_directory=True)
+    said = path.format(workspace / "memory").encode("latin-1")
+    (folder / f"{0:016x}.elsewhere").write_bytes(said)
+    async with Memory(configured(workspace)) as memory:
+        await memory.remember("gamma", file="b.md")
+    assert (tmp_path / "mine/.kipu-1-1.tmp").read_text("utf-8") == "precious"
+    assert (workspace / f".kipu/unusable-1/{0:016x}.elsewhere").read_bytes() == said
+
+
+async def test_a_folder_where_a_mark_is_to_stand_is_an_error_of_one_sentence(workspace):
+    (workspace / "memory/a.md").write_text("- alpha\n", "utf-8")
+    (workspace / ".kipu/forgetting").mkdir(parents=True)
+    async with Memory(configured(workspace)) as memory:
+        assert len(await memory.search("alpha")) == 1
+        with pytest.raises(MemoryFileError, match="forgetting cannot be written"):
+            await memory.forget(path="memory/a.md", start=1)
+    assert (workspace / "memory/a.md").read_text("utf-8") == "- alpha\n"
+
+
+# --- at the moment of a change -------------------------------------------------------------------------------------
+
+
+def saves(real: Path) -> None:
+    real.with_suffix(".swp").write_bytes(THEIRS)
+    RENAME(real.with_suffix(".swp"), real)
+
+
+def saves_the_same(real: Path) -> None:
+    real.with_suffix(".swp").write_bytes(OLD)
+    RENAME(real.with_suffix(".swp"), real)
+
+
+def saves_much(real: Path) -> None:
+    with open(real, "wb") as file:
+        file.truncate(65_000_000)
+
+
+def removes(real: Path) -> None:
+    real.unlink()
+
+
+def links(real: Path) -> None:
+    """Puts a link there to a file that says the same."""
+    real.with_name("target").write_bytes(OLD)
+    real.unlink()
+    real.symlink_to("target")
+
+
+def makes_a_pipe(real: Path) -> None:
+    real.unlink()
+    os.mkfifo(real)
+
+
+def makes_a_folder(real: Path) -> None:
+    real.unlink()
+    real.mkdir()
+    (real / "inner").write_bytes(THEIRS)
+
+
+def seen(path: Path) -> object:
+    """What stands at a path, as far as somebody could lose it."""
+    if path.is_symlink():
+        return f"link to {os.readlink(path)}"
+    if path.is_dir():
+        return {inner.name: inner.read_bytes() for inner in path.iterdir()}
+    if not path.exists():
+        return None
+    return "pipe" if path.is_fifo() else hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+@pytest.mark.parametrize(
+    "act", [saves, saves_much, removes, links, makes_a_pipe, makes_a_folder], ids=lambda act: act.__name__
+)
+@pytest.mark.parametrize("after", [NEW, None])
+@pytest.mark.parametrize("count", [1, 2])
+@pytest.mark.parametrize("can_exchange", [True, False])
+async def test_what_somebody_does_at_the_moment_of_a_change_stays(
+    workspace, monkeypatch, act, after, count, can_exchange
+):
+    if after is None and act in (removes, links):
+        pytest.skip("what is removed is what said the same, or is gone as it was to be")
+    files = [workspace / f"memory/{name}.md" for name in "ab"[:count]]
+    for file in files:
+        file.write_bytes(OLD)
+    if not can_exchange:
+        monkeypatch.setattr(exchanging, "_rename", lambda: None)
+    replaced, moments = steps._replaced, [None]
+    meant: list[object] = []
+
+    def at_this_moment(step: Any) -> bool:
+        if step.real == str(files[-1]) and moments:
+            moments.pop()
+            act(files[-1])
+            meant.append(seen(files[-1]))
+        return replaced(step)
+
+    monkeypatch.setattr(steps, "_replaced", at_this_moment)
+    writer = Writer(workspace / ".kipu", lambda path: True, wait=0)
+    async with writer.locked():
+        with pytest.raises(FileChangedError, match="Nothing was changed"):
+            await writer.apply([FileChange(str(file), OLD, after) for file in files])
+    assert [seen(files[-1])] == meant
+    assert all(file.read_bytes() == OLD for file in files[:-1])
+    assert os.listdir(workspace / ".kipu/writing") == []
+
+
+@pytest.mark.parametrize("problem", [errno.ENOSYS, errno.EINVAL, errno.ENOTSUP])
+def test_where_an_exchange_is_not_supported_a_file_is_replaced_all_the_same(tmp_path, monkeypatch, problem):
+    def refuse(first: bytes, second: bytes) -> int:
+        exchanging.ctypes.set_errno(problem)
+        return -1
+
+    monkeypatch.setattr(exchanging, "_rename", lambda: refuse)
+    (tmp_path / "new").write_bytes(NEW)
+    (tmp_path / "real").write_bytes(OLD)
+    kept = exchanging.put_in_place_of(*(str(tmp_path / name) for name in ("new", "real", "kept")))
+    assert ((tmp_path / "real").read_bytes(), read_regular(str(kept))) == (NEW, OLD)
+
+
+# --- killed --------------------------------------------------------------------------------------------------------
+
+CALLS = ("rename", "replace", "link", "remove", "unlink")
+
+
+def change_and_be_killed(
+    workspace: Path, count: int, after: bytes | None, act: Any, can_exchange: bool, at: int
+) -> bool:
+    """Change files, with somebody who acts right before; be killed before or after one of the calls that move files.
+
+    :return: whether it came that far.
+    """
+    files = [workspace / f"memory/{name}.md" for name in "ab"[:count]]
+    calls, moments = itertools.count(), [None]
+    replaced, exchange = steps._replaced, exchanging._exchange
+
+    def killing(method: Any) -> Any:
+        def call(*arguments: Any) -> Any:
+            if next(calls) >= at:  # from then on it does nothing, whatever it would do at the end
+                raise Killed
+            result = method(*arguments)
+            if next(calls) >= at:  # from then on it does nothing, whatever it would do at the end
+                raise Killed
+            return result
+
+        return call
+
+    def at_this_moment(step: Any) -> bool:
+        if step.real == str(files[-1]) and moments:
+            moments.pop()
+            act(files[-1])
+        return replaced(step)
+
+    writer = Writer(workspace / ".kipu", lambda path: True, wait=0)
+    (workspace / ".kipu/writing").mkdir(parents=True, exist_ok=True)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(steps, "_replaced", at_this_moment)
+        patch.setattr(exchanging, "_exchange", killing(exchange if can_exchange else lambda first, second: False))
+        for name in CALLS:
+            patch.setattr(os, name, killing(getattr(os, name)))
+        try:
+            writer._apply([FileChange(str(file), OLD, after) for file in files])
+        except Killed:
+            return True
+        except KipuError:
+            return False
+    return False
+
+
+@given(
+    count=st.sampled_from([1, 2]),
+    after=st.sampled_from([NEW, None]),
+    act=st.sampled_from([saves, saves_the_same, lambda real: None]),
+    can_exchange=st.booleans(),
+    at=st.integers(0, 60),
+)
+@settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
+def test_whenever_a_process_is_killed_nothing_that_somebody_saved_is_lost(
+    tmp_path_factory, count, after, act, can_exchange, at
+):
+    workspace = tmp_path_factory.mktemp("killed") / "project"
+    (workspace / "memory").mkdir(parents=True)
+    files = [workspace / f"memory/{name}.md" for name in "ab"[:count]]
+    for file in files:
+        file.write_bytes(OLD)
+    change_and_be_killed(workspace, count, after, act, can_exchange, at)
+    acted = any(THEIRS in path.read_bytes() for path in workspace.rglob("*") if path.is_file())
+    notes: list[str] = []
+    writer = Writer(workspace / ".kipu", lambda path: True, notes, wait=0)
+    writer._recover_others()
+    assert os.listdir(workspace / ".kipu/writing") == []
+    assert not list((workspace / ".kipu").glob("unusable-*"))
+    left = {path.name: path.read_bytes() for path in (workspace / "memory").iterdir() if path.suffix == ".md"}
+    if acted:
+        assert THEIRS in left.values()
+        assert any("recovered" in note for note in notes) == any("recovered" in name for name in left)
+    if act is not saves:
+        states = {left.get(file.name) for file in files}
+        assert len(states) == 1
+        assert states <= {OLD, after}
+        assert set(left) <= {file.name for file in files}
+
+
+@pytest.mark.parametrize("after", [NEW, None])
+@pytest.mark.parametrize("said", [OLD, b"saved once more\n"])
+async def test_what_was_saved_before_and_after_a_process_was_killed_is_both_kept(workspace, folder, after, said):
+    file = workspace / "memory/a.md"
+    file.write_bytes(said)
+    step = steps.Step.of(FileChange("memory/a.md", OLD, after), ".kipu/writing/1-0.tmp")
+    (folder / "journal.json").write_text(json.dumps([attrs.asdict(step)]), "utf-8")
+    (folder / "1-0.tmp.replaced").write_bytes(THEIRS)
+    async with Memory(configured(workspace)) as memory:
+        results = await memory.search("somebody's")
+    assert [result.path for result in results] == ["memory/a.recovered.md"]
+    assert file.read_bytes() == said
+    assert (workspace / "memory/a.recovered.md").read_bytes() == THEIRS
+    assert any(str(workspace / "memory/a.recovered.md") in note for note in results.notes)
+    assert os.listdir(folder) == []
