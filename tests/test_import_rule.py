@@ -41,10 +41,10 @@ ORDER = [
     ["asking"],
     ["types"],
     ["data", "editing", "outcomes"],
-    ["entries"],
-    ["decoding", "errors"],
+    ["entries", "journal"],
+    ["decoding", "errors", "steps"],
     # Leaves: they import nothing of ours.
-    ["demo", "driver", "entrypoints", "exchanging", "schema", "snippets", "turns"],
+    ["demo", "disk", "driver", "entrypoints", "exchanging", "schema", "snippets", "turns"],
 ]
 RANKS = {name: rank for rank, names in enumerate(ORDER) for name in names}
 
