@@ -84,11 +84,11 @@ def a_folder(path: Path, outside: Path) -> None:
 
 
 @pytest.mark.parametrize("put", [a_link, a_link_to_nothing, a_pipe, a_folder])
-@pytest.mark.parametrize("name", ["journal.json", "journal.json.new", f"{os.getpid()}-0.tmp", f"{0:016x}.elsewhere"])
+@pytest.mark.parametrize("name", ["journal.json", "journal.json.new", "PID-0.tmp", f"{0:016x}.elsewhere"])
 async def test_what_stands_where_we_write_is_not_followed_and_does_not_keep_us(tmp_path, folder, write_both, put, name):
     outside = tmp_path / "outside"
     outside.write_text("precious", "utf-8")
-    put(folder / name, outside)
+    put(folder / name.replace("PID", str(os.getpid())), outside)
     if put is a_folder and name.endswith(".tmp"):
         with pytest.raises(MemoryFileError, match="Nothing was changed"):
             await write_both()
@@ -459,3 +459,16 @@ async def test_what_was_saved_before_and_after_a_process_was_killed_is_both_kept
     assert (workspace / "memory/a.recovered.md").read_bytes() == THEIRS
     assert any(str(workspace / "memory/a.recovered.md") in note for note in results.notes)
     assert os.listdir(folder) == []
+
+
+async def test_a_journal_that_is_too_large_is_set_aside_unread(folder, write_both):
+    (folder / "journal.json").touch()
+    os.truncate(folder / "journal.json", 3_000_000_000)
+    await write_both()
+
+
+async def test_a_note_that_names_a_folder_keeps_nobody_from_writing(workspace, folder, write_both):
+    (workspace / "memory" / ".kipu-1-0.tmp").mkdir(parents=True)
+    (folder / f"{0:016x}.elsewhere").write_bytes(os.fsencode(workspace.resolve() / "memory" / ".kipu-1-0.tmp"))
+    await write_both()
+    assert (workspace / "memory" / ".kipu-1-0.tmp").is_dir()

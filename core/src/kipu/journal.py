@@ -24,6 +24,8 @@ __all__ = ["NAME", "read", "write"]
 NAME = "journal.json"
 """What it is called in its folder."""
 
+_LARGEST = 16_000_000  # bytes; one of ours has some hundred for each file that is changed
+
 _DIGEST = re.compile("(?:[0-9a-f]{64})?")
 
 
@@ -55,7 +57,7 @@ def read(folder: Path) -> list[Step]:
     :raises OSError: there is no journal, or it cannot be read.
     :raises ValueError: it is none of ours.
     """
-    data = read_regular(folder / NAME)
+    data = read_regular(folder / NAME, _LARGEST)
     if not data:  # the machine stopped before it was on the disk, and before anything was done
         return []
     try:

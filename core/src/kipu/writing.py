@@ -257,7 +257,7 @@ class Writer:
                     f"aside in {aside}."
                 ) from error
             for path in [*itertools.chain(*elsewhere), *(str(self._folder / name) for name in ours)]:
-                with contextlib.suppress(FileNotFoundError):
+                with contextlib.suppress(FileNotFoundError, IsADirectoryError):  # a folder is none of ours
                     os.remove(path)
         except OSError as error:
             raise _cannot_write(error) from error

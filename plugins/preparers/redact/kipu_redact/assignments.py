@@ -248,7 +248,7 @@ def _is_password(text: str, start: int, secret: str, value: re.Match[str]) -> bo
 
 def _bare(value: re.Match[str], *, in_query: bool) -> str:
     """A value without quotes, up to where something else begins."""
-    secret = _CLOSING_SIGN.split(value["bare"].partition("[redacted: ")[0], maxsplit=1)[0]
+    secret = _CLOSING_SIGN.split(value["bare"].partition("[redacted:")[0], maxsplit=1)[0]
     if value["joined"] and (printable := _PRINTABLE.match(secret)):  # the sentence goes on in its own script
         secret = printable[0]
     if value["element"]:

@@ -82,7 +82,7 @@ _OF_SENTENCES = frozenset(
 
 def may_be_secret(value: str) -> bool:
     """Whether a value does not plainly stand for something else."""
-    if _REFERENCE.match(value.rstrip(":")) or _DESCRIPTION.fullmatch(value):
+    if _REFERENCE.match(value) or _REFERENCE.match(value.rstrip(":")) or _DESCRIPTION.fullmatch(value):
         return False
     return not (len(set(value)) < 4 or _is_example(value) or _is_path(value))
 

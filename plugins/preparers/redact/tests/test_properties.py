@@ -82,6 +82,7 @@ def test_a_text_that_was_redacted_is_not_changed_again(text: str) -> None:
 
 
 @given(text=ANY_TEXT)
+@example("PASSWORT=$a0glsa_" + "0" * 32 + "_00123456")  # the beginning of a placeholder was taken for a password
 @settings(deadline=None, max_examples=400)
 def test_lines_stay_and_all_that_is_not_replaced_stays_as_it_is(text: str) -> None:
     once = redacted(text)
