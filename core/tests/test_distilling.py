@@ -144,7 +144,7 @@ async def test_thoughts_that_were_begun_in_the_prompt_are_not_remembered(flushin
 
 async def test_a_mark_within_a_list_is_not_the_end_of_thoughts(flushing: Callable[..., Memory]) -> None:
     async with flushing("- One ends with\n</think>\n- Two.") as memory:
-        assert str(await memory.flush(SAID)) == "- One ends with\n  </think>\n- Two."
+        assert str(await memory.flush(SAID)) == "- One ends with\n</think>\n- Two."
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no pipes with names")

@@ -120,7 +120,8 @@ class Budget:
             return {}
         except (OSError, ValueError, TypeError, KeyError, AttributeError, OverflowError, RecursionError) as error:
             raise KipuError(
-                f"{self._path}, which says what models cost so far, cannot be read: {error}. Mend or delete it."
+                f"{self._path}, which says what models cost so far, cannot be read: "
+                f"{getattr(error, 'strerror', None) or error}. Mend or delete it."
             ) from None
 
     def _write(self, used: dict[str, dict[str, int]]) -> None:
