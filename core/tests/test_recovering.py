@@ -461,10 +461,13 @@ async def test_what_was_saved_before_and_after_a_process_was_killed_is_both_kept
     assert os.listdir(folder) == []
 
 
-async def test_a_journal_that_is_too_large_is_set_aside_unread(folder, write_both):
+async def test_a_journal_that_is_too_large_is_set_aside_unread(workspace, folder, write_both):
     (folder / "journal.json").touch()
     os.truncate(folder / "journal.json", 3_000_000_000)
     await write_both()
+    (aside,) = (workspace / ".kipu").glob("unusable-*")
+    assert (aside / "journal.json").stat().st_size == 3_000_000_000
+    assert os.listdir(folder) == []
 
 
 async def test_a_note_that_names_a_folder_keeps_nobody_from_writing(workspace, folder, write_both):

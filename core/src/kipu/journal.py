@@ -24,7 +24,8 @@ __all__ = ["NAME", "read", "write"]
 NAME = "journal.json"
 """What it is called in its folder."""
 
-_LARGEST = 16_000_000  # bytes; one of ours has some hundred for each file that is changed
+_LARGEST = 16_000_000
+"""In bytes. One of ours has some hundred for each file that is changed."""
 
 _DIGEST = re.compile("(?:[0-9a-f]{64})?")
 
