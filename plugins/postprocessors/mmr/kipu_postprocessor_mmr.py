@@ -14,6 +14,7 @@ vector, it is compared by words: the share of all tokens of two texts that both 
 from __future__ import annotations
 
 import asyncio
+import math
 import re
 import unicodedata
 from itertools import pairwise
@@ -37,6 +38,13 @@ __all__ = ["Mmr"]
 
 MOST_REORDERED = 1_000
 """How many hits are compared with each other: the work grows with their square."""
+
+ONE_THREAD = 2**18
+"""How many products of numbers OpenBLAS adds up in the thread that asks; for more it wakes others.
+
+These go on looking for work for some ten milliseconds, which cost more than the product itself:
+https://github.com/OpenMathLib/OpenBLAS, interface/gemm.c, SMP_THRESHOLD_MIN and GEMM_MULTITHREAD_THRESHOLD.
+"""
 
 
 def _check_share(_: object, option: attrs.Attribute[float], value: float) -> None:
@@ -124,8 +132,16 @@ def by_vectors(vectors: Sequence[Vectors | None]) -> Numbers:
     import numpy as np
 
     matrix = np.stack([vector for vector in vectors if vector is not None])
+    count, dimension = matrix.shape
+    rows = max(1, math.isqrt(ONE_THREAD // dimension))
+    cosines = np.empty((count, count))
+    for one in range(0, count, rows):
+        for other in range(one, count, rows):
+            block = matrix[one : one + rows] @ matrix[other : other + rows].T
+            cosines[one : one + rows, other : other + rows] = block
+            cosines[other : other + rows, one : one + rows] = block.T
     # Rounded, because the last digits of a product differ from one machine to the next.
-    return (matrix @ matrix.T).astype(np.float64).round(5)
+    return cosines.round(5)
 
 
 def by_words(texts: Sequence[str]) -> Numbers:
@@ -142,7 +158,10 @@ def by_words(texts: Sequence[str]) -> Numbers:
     text, bit = text[shared], (np.cumsum(is_shared) - 1)[token[shared]]
     bits = np.zeros((int(is_shared.sum()) // 64 + 1, len(texts)), dtype=np.uint64)
     np.bitwise_or.at(bits, (bit // 64, text), np.uint64(1) << (bit % 64).astype(np.uint64))
-    common = np.array([np.bitwise_count(bits & bits[:, [one]]).sum(axis=0) for one in range(len(texts))], dtype=float)
+    common = np.empty((len(texts), len(texts)))
+    for one in range(len(texts)):
+        with_later = np.bitwise_count(bits[:, one:] & bits[:, [one]]).sum(axis=0, dtype=np.uint32)
+        common[one, one:] = common[one:, one] = with_later
     sizes = np.array([len(token_set) for token_set in token_sets])
     similarities: Numbers = common / (sizes[:, None] + sizes - common)
     return similarities
