@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import gc
 import os
 import sqlite3
 import sys
 import threading
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from kipu import Memory
 from kipu.database import Database
-from kipu.driver import choose_driver, sqlite_errors
+from kipu.driver import choose_driver, sqlite_errors, uninterrupted
 from kipu.errors import IndexBusyError, IndexUnavailableError
 from kipu.schema import APPLICATION_ID
 
@@ -179,6 +180,28 @@ async def test_a_transaction_that_is_cancelled_changes_nothing(database: Databas
     assert await paths(database) == []
     await insert(database, "b.md")
     assert await paths(database) == ["b.md"]
+
+
+async def test_an_error_of_work_for_which_nobody_waits_any_more_is_not_told_long_after_it():
+    told: list[dict[str, Any]] = []
+    asyncio.get_running_loop().set_exception_handler(lambda loop, context: told.append(context))
+    begun, end = asyncio.Event(), asyncio.Event()
+
+    async def work() -> None:
+        begun.set()
+        await end.wait()
+        raise ValueError("of no interest any more")
+
+    task = asyncio.create_task(uninterrupted(work()))
+    await begun.wait()
+    task.cancel()
+    end.set()
+    with pytest.raises(asyncio.CancelledError) as caught:
+        await task
+    assert isinstance(caught.value.__cause__, ValueError)
+    del caught, task
+    gc.collect()
+    assert told == []
 
 
 async def test_transactions_of_one_memory_wait_for_each_other(database: Database) -> None:

@@ -84,7 +84,10 @@ _TROUBLE_WITH_THE_FILE = (
 
 
 async def uninterrupted(work: Awaitable[Answer]) -> Answer:
-    """Wait for what is being done to the end, also when the task is cancelled meanwhile; then be cancelled."""
+    """Wait for what is being done to the end, also when the task is cancelled meanwhile; then be cancelled.
+
+    :raises asyncio.CancelledError: we were cancelled; its cause is what the work raised, if it did.
+    """
     task = asyncio.ensure_future(work)
     cancelled = None
     while not task.done():
@@ -93,7 +96,8 @@ async def uninterrupted(work: Awaitable[Answer]) -> Answer:
         except asyncio.CancelledError as error:
             cancelled = error
     if cancelled is not None:
-        raise cancelled
+        # Asked for, so that nobody is told of an error that was never retrieved, long after it.
+        raise cancelled from (None if task.cancelled() else task.exception())
     return await task
 
 
