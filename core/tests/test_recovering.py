@@ -429,7 +429,7 @@ def test_whenever_a_process_is_killed_nothing_that_somebody_saved_is_lost(
     change_and_be_killed(workspace, count, after, act, can_exchange, at)
     acted = any(THEIRS in path.read_bytes() for path in workspace.rglob("*") if path.is_file())
     notes: list[str] = []
-    writer = Writer(workspace / ".kipu", lambda path: True, notes, wait=0)
+    writer = Writer(workspace / ".kipu", lambda path: True, notes=notes, wait=0)
     writer._recover_others()
     assert os.listdir(workspace / ".kipu/writing") == []
     assert not list((workspace / ".kipu").glob("unusable-*"))
@@ -475,3 +475,138 @@ async def test_a_note_that_names_a_folder_keeps_nobody_from_writing(workspace, f
     (folder / f"{0:016x}.elsewhere").write_bytes(os.fsencode(workspace.resolve() / "memory" / ".kipu-1-0.tmp"))
     await write_both()
     assert (workspace / "memory" / ".kipu-1-0.tmp").is_dir()
+
+
+# --- errors of the system ------------------------------------------------------------------------------------------
+
+FAILING = (*CALLS, "open", "fsync", "chmod", "lstat", "scandir")
+
+
+class Erring:
+    """Calls of the system, some of which in a row end in an error instead of doing anything."""
+
+    def __init__(self, at: int, errors: int, problem: int) -> None:
+        self.calls, self.bad, self.problem = itertools.count(), range(at, at + errors), problem
+
+    def erring(self, method: Any) -> Any:
+        def call(*arguments: Any, **options: Any) -> Any:
+            if next(self.calls) in self.bad:
+                raise OSError(self.problem, os.strerror(self.problem), str(arguments[0]))
+            return method(*arguments, **options)
+
+        return call
+
+
+@given(
+    count=st.sampled_from([1, 2, 3]),
+    after=st.sampled_from([NEW, None]),
+    can_exchange=st.booleans(),
+    at=st.integers(0, 80),
+    errors=st.sampled_from([1, 1, 2, 3, 5, 1000]),
+    problem=st.sampled_from([errno.EIO, errno.EACCES, errno.ENOSPC, errno.EROFS]),
+)
+@settings(max_examples=300, deadline=None, suppress_health_check=list(HealthCheck))
+def test_whatever_the_system_refuses_what_is_said_of_a_change_is_true_and_stays_so(
+    tmp_path_factory, count, after, can_exchange, at, errors, problem
+):
+    workspace = tmp_path_factory.mktemp("refused") / "project"
+    (workspace / "memory").mkdir(parents=True)
+    (workspace / ".kipu/writing").mkdir(parents=True)
+    files = [workspace / f"memory/{name}.md" for name in "abc"[:count]]
+    for file in files:
+        file.write_bytes(OLD)
+    system, exchange = Erring(at, errors, problem), exchanging._exchange
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(exchanging, "_exchange", system.erring(exchange) if can_exchange else lambda first, second: False)
+        for name in FAILING:
+            patch.setattr(os, name, system.erring(getattr(os, name)))
+        try:
+            Writer(workspace / ".kipu", lambda path: True, wait=0)._apply(
+                [FileChange(str(file), OLD, after) for file in files]
+            )
+            said = "made"
+        except KipuError as error:
+            said = str(error)
+
+    def states() -> set[bytes | None]:
+        return {file.read_bytes() if file.exists() else None for file in files}
+
+    seen_at_once = states()
+    writer = Writer(workspace / ".kipu", lambda path: True, wait=0)
+    writer._recover_others()
+    if said == "made":
+        assert seen_at_once == states() == {after}
+    elif "Nothing was changed" in said:
+        assert seen_at_once == states() == {OLD}
+    elif "by whoever writes next" in said:
+        assert states() in ({OLD}, {after})
+    else:
+        assert "set aside in" in said
+        assert states() <= {OLD, after}
+    assert os.listdir(workspace / ".kipu/writing") == []
+    assert set(os.listdir(workspace / "memory")) <= {file.name for file in files}
+
+
+@NOT_ROOT
+async def test_a_folder_that_may_not_be_read_may_be_written_to(workspace):
+    (workspace / "memory/team").mkdir()
+    (workspace / "memory/team/a.md").write_text("- alpha\n", "utf-8")
+    (workspace / "memory/team").chmod(0o300)
+    try:
+        async with Memory(configured(workspace)) as memory:
+            await memory.edit(path="memory/team/a.md", old="alpha", new="beta")
+        assert (workspace / "memory/team/a.md").read_text("utf-8") == "- beta\n"
+    finally:
+        (workspace / "memory/team").chmod(0o700)
+
+
+async def test_what_cannot_be_removed_is_told_and_in_nobodys_way(workspace, folder, monkeypatch):
+    def kept(path: Any) -> None:
+        if str(path).startswith(str(folder)) and os.path.exists(path):
+            raise OSError(errno.EIO, os.strerror(errno.EIO), str(path))
+        os.unlink(path)
+
+    (workspace / "memory/a.md").write_text("- alpha\n", "utf-8")
+    (folder / "7-0.tmp").write_bytes(NEW)
+    async with Memory(configured(workspace)) as memory:
+        with monkeypatch.context() as patch:
+            patch.setattr(os, "remove", kept)
+            note = await memory.remember("beta", file="a.md")
+        assert any("7-0.tmp cannot be removed: Input/output error" in each for each in note.notes)
+        assert (workspace / "memory/a.md").read_text("utf-8") == "- alpha\n- beta\n"
+        await memory.remember("gamma", file="a.md")
+    assert (workspace / "memory/a.md").read_text("utf-8") == "- alpha\n- beta\n- gamma\n"
+    assert os.listdir(folder) == []
+
+
+# --- what is told --------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("scope", "told"), [(None, True), ("anna", False), ("bob", True)])
+async def test_what_was_saved_in_another_scope_is_not_named(workspace, folder, scope, told):
+    async with Memory(configured(workspace), scope="bob") as memory:
+        path = (await memory.remember("beta", file="private.md")).path
+    step = steps.Step.of(FileChange(path, OLD, NEW), ".kipu/writing/1-0.tmp")
+    (folder / "journal.json").write_text(json.dumps([attrs.asdict(step)]), "utf-8")
+    (folder / "1-0.tmp.replaced").write_bytes(THEIRS)
+    async with Memory(configured(workspace), scope=scope) as memory:
+        results = await memory.search("somebody's")
+    assert any("private" in note for note in results.notes) == told
+    assert any("kept" in note for note in results.notes)
+    assert len(results) == told
+
+
+async def test_a_journal_that_names_a_file_twice_is_none_of_ours(workspace, folder, write_both):
+    asked = [{**STEP, "temporary": f".kipu/writing/1-{number}.tmp"} for number in range(2)]
+    (folder / "journal.json").write_text(json.dumps(asked), "utf-8")
+    await write_both()
+    assert (workspace / ".kipu/unusable-1/journal.json").exists()
+
+
+async def test_a_file_in_the_place_of_our_folder_is_named(workspace):
+    (workspace / ".kipu").mkdir(exist_ok=True)
+    (workspace / ".kipu/writing").write_text("mine", "utf-8")
+    async with Memory(configured(workspace)) as memory:
+        with pytest.raises(MemoryFileError, match=r"\.kipu/writing cannot be written: File exists"):
+            await memory.remember("alpha", file="a.md")
+    assert (workspace / ".kipu/writing").read_text("utf-8") == "mine"

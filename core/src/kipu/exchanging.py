@@ -66,19 +66,19 @@ def put_in_place_of(temporary: str, real: str, kept: str) -> str | None:
 
 
 def sync_folder(folder: str) -> None:
-    """Have the names in a folder written to the disk, where the system can do it for a folder."""
+    """Have the names in a folder written to the disk, where the system can do it for a folder.
+
+    It cannot where the folder may be written to and not be read, where somebody removed it, on Windows, and on some
+    file systems of networks. The names reach the disk then when the system writes them by itself.
+    """
     if os.name == "nt":
         return
-    try:
+    with suppress(OSError):
         descriptor = os.open(folder, os.O_RDONLY)
-    except FileNotFoundError:  # somebody removed it with all that was in it
-        return
-    try:
-        os.fsync(descriptor)
-    except OSError:  # some file systems of networks cannot
-        return
-    finally:
-        os.close(descriptor)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
 
 
 def _exchange(first: str, second: str) -> bool:

@@ -54,7 +54,12 @@ class Memory(SearchableMemory):
         background: bool = True,
     ) -> None:
         super().__init__(workspace, scope=scope, plugins=plugins, background=background)
-        self._writer = Writer(self._workspace.root / HIDDEN_FOLDER, self._workspace.allows, self._database.notes)
+        self._writer = Writer(
+            self._workspace.root / HIDDEN_FOLDER,
+            self._workspace.allows,
+            None if scope is None else lambda real: self._scope.sees(self._workspace.name_of(real)),
+            self._database.notes,
+        )
         self._where = where = Locating(self.config, self._database, self._workspace, self._scope)
         self._keeping = Keeping(self.config, self._components, self._syncing, self._writer, where)
         self._finished = False

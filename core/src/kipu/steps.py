@@ -20,9 +20,20 @@ from .disk import read_regular
 from .exchanging import put_in_place_of, put_new, sync_folder
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
-__all__ = ["ENDINGS", "OTHER", "FileChange", "Step", "digest", "give_back", "put_in_place", "said_by", "take_back"]
+__all__ = [
+    "ENDINGS",
+    "OTHER",
+    "FileChange",
+    "Step",
+    "are_made",
+    "digest",
+    "give_back",
+    "put_in_place",
+    "said_by",
+    "take_back",
+]
 
 _LARGEST = 64_000_000
 
@@ -115,6 +126,14 @@ def said_by(path: str) -> str:
         raise
 
 
+def are_made(changes: Sequence[Step]) -> bool:
+    """Whether all files say what they were to say.
+
+    :raises OSError: one of them cannot be read.
+    """
+    return all(said_by(step.real) == step.after for step in changes)
+
+
 def put_in_place(step: Step) -> bool:
     """Make a change, unless it was made already. False where somebody else changed the file since it was decided on."""
     now = said_by(step.real)
@@ -149,7 +168,7 @@ def _replaced(step: Step) -> bool:
         if taken is None:
             return True
         if _says(taken, step.before):
-            with contextlib.suppress(FileNotFoundError):
+            with contextlib.suppress(OSError):  # what is left is removed, or told of, when all is done
                 os.remove(taken)
             return True
         _put_back(taken, step)

@@ -62,16 +62,23 @@ class Writer:
     :param hidden: the folder ``.kipu`` of the workspace.
     :param allows: whether a real path is one of the workspace's. What a journal says of others is not done: the folder
         may have come with files that somebody else made.
+    :param sees: whether people may be told of the file of a real path: it may belong to another scope.
     :param notes: where it is noted, for people, what became of what a killed process left.
     :param wait: how many seconds to wait for another process that is writing.
     """
 
     def __init__(
-        self, hidden: Path, allows: Callable[[str], bool], notes: list[str] | None = None, wait: float = _LOCK_SECONDS
+        self,
+        hidden: Path,
+        allows: Callable[[str], bool],
+        sees: Callable[[str], bool] | None = None,
+        notes: list[str] | None = None,
+        wait: float = _LOCK_SECONDS,
     ) -> None:
         self._notes: list[str] = [] if notes is None else notes
         self._hidden = hidden
         self._allows = allows
+        self._sees = sees
         self._root = os.path.realpath(hidden.parent)
         self._folder = Path(self._root) / hidden.name / "writing"
         self._wait = wait
@@ -136,8 +143,8 @@ class Writer:
                 pause = min(2 * pause, _LONGEST_PAUSE_SECONDS)
         except OSError as error:
             raise MemoryFileError(
-                f"{self._hidden} cannot be written: {error.strerror or error}. Kipu keeps its lock there while it "
-                "changes memory files."
+                f"{error.filename or self._hidden} cannot be written: {error.strerror or error}. Kipu keeps its lock "
+                f"and what it is writing in {self._hidden} while it changes memory files."
             ) from error
 
     def told(self) -> list[str]:
@@ -157,6 +164,8 @@ class Writer:
         await uninterrupted(asyncio.to_thread(self._apply, changes))
 
     def _apply(self, changes: Sequence[FileChange]) -> None:
+        planned: list[Step] | None = None
+        problem = None
         try:
             planned = [Step.of(change, self._temporary(change, number)) for number, change in enumerate(changes)]
             for change, step in zip(changes, planned, strict=True):
@@ -172,11 +181,14 @@ class Writer:
             # Of a single file, the exchange is what has to reach the disk; the journal is for a process that is killed.
             journal.write(self._folder, [step.below(self._root) for step in planned], durable=len(planned) > 1)
         except OSError as error:
-            raise _cannot_write(error) from error
+            problem = error
         finally:
             made = self._recover()
-        if made != len(planned):
-            raise FileChangedError("A file was changed by somebody else meanwhile. Nothing was changed; try again.")
+        if made == planned:  # also after an error that came when the journal was written: it was followed
+            return
+        if problem is not None:
+            raise _cannot_write(problem) from problem
+        raise FileChangedError("A file was changed by somebody else meanwhile. Nothing was changed; try again.")
 
     def _temporary(self, change: FileChange, number: int) -> str:
         """Where a file is written first: in ``.kipu``, or beside the file where that is another disk."""
@@ -238,12 +250,13 @@ class Writer:
         except _GivenUpError as error:
             self._tell(str(error))
 
-    def _recover(self) -> int:
+    def _recover(self) -> list[Step]:
         """Finish the changes of a journal, and remove what nobody needs any more. Called with the lock.
 
         Where a file says what nobody here decided on, somebody else wrote it: it stays, and the others are undone.
 
-        :return: how many changes were made: all of them, or none.
+        :return: the changes that were made: all of them, or none.
+        :raises MemoryFileError: what was begun stays as it is, for whoever writes next.
         """
         try:
             try:
@@ -251,19 +264,30 @@ class Writer:
                 ours = self._ours()
                 elsewhere = [self._elsewhere(name) for name in ours if name.endswith(".elsewhere")]
             except (OSError, ValueError) as error:
-                aside = self._set_aside(self._ours())
+                aside = self._set_aside(self._ours()[::-1])
+                reason = "" if self._sees else f": {_said(error)}"
                 raise _GivenUpError(
-                    f"What was begun cannot be finished, and not be undone: {_said(error)}. What is left of it was set "
-                    f"aside in {aside}."
+                    f"What was begun cannot be finished, and not be undone{reason}. What is left of it was set aside "
+                    f"in {aside}."
                 ) from error
-            for path in [*itertools.chain(*elsewhere), *(str(self._folder / name) for name in ours)]:
-                with contextlib.suppress(FileNotFoundError, IsADirectoryError):  # a folder is none of ours
-                    os.remove(path)
         except OSError as error:
-            raise _cannot_write(error) from error
+            raise MemoryFileError(
+                f"{_name(error)} cannot be written: {error.strerror or error}. What was begun there is finished, or "
+                "undone, by whoever writes next."
+            ) from error
+        self._remove([*(str(self._folder / name) for name in ours), *itertools.chain(*elsewhere)])
         if problem is not None:
             raise _GivenUpError(str(_cannot_write(problem))) from problem
         return made
+
+    def _remove(self, paths: Sequence[str]) -> None:
+        """Remove what nobody needs any more. What cannot be removed is in nobody's way."""
+        for path in paths:
+            try:
+                with contextlib.suppress(FileNotFoundError, IsADirectoryError):  # a folder is none of ours
+                    os.remove(path)
+            except OSError as error:
+                self._tell(f"{path} cannot be removed: {error.strerror or error}. Nobody needs it any more.")
 
     def _begun(self) -> list[Step]:
         """The steps of the journal.
@@ -274,36 +298,52 @@ class Writer:
         for step in begun:
             if not self._is_ours(step):
                 raise ValueError(f"it names {step.real!r}, which is no memory file here")
+        if len({step.real for step in begun}) < len(begun) or len({step.temporary for step in begun}) < len(begun):
+            raise ValueError("it names a file twice")
         return begun
 
-    def _finish(self, begun: Sequence[Step]) -> tuple[int, OSError | None]:
-        """Make all changes, or undo them: how many were made, and what was in the way.
+    def _finish(self, begun: list[Step]) -> tuple[list[Step], OSError | None]:
+        """Make all changes, or undo them: those that were made, and what was in the way.
 
         :raises OSError: one of them can be neither made nor undone.
         """
         problem = None
         try:
-            given_back = [steps.give_back(step, self._tell) for step in begun]
+            given_back = [steps.give_back(step, self._tell_of(step)) for step in begun]
             if not any(given_back) and all(map(steps.put_in_place, begun)):
-                return len(begun), None
+                return begun, None
         except OSError as error:
             problem = error
         for step in begun:
-            steps.give_back(step, self._tell)
+            steps.give_back(step, self._tell_of(step))
             steps.take_back(step)
-            steps.give_back(step, self._tell)
-        return 0, problem
+            steps.give_back(step, self._tell_of(step))
+        # After an error, nobody knows what was done without having looked.
+        if problem is not None and any(steps.are_made([step]) for step in begun):
+            if not steps.are_made(begun):
+                raise problem
+            return begun, None
+        return [], problem
+
+    def _tell_of(self, step: Step) -> Callable[[str], None]:
+        """What tells of a change; of a file of another scope, no more than that there was something."""
+        if self._sees is None or self._sees(step.real):
+            return self._tell
+        return lambda note: self._tell(
+            "Somebody saved a file that does not belong to this scope when a process that changed it was killed. "
+            "What they saved is kept."
+        )
 
     def _ours(self) -> list[str]:
         """The names of the files that we left: no folder, link or pipe is one, and no other name.
 
-        The journal is the last: as long as it is there, what it says can be begun again.
+        The journal is the first: once it is removed, nothing is taken back any more, whatever is left.
         """
         with os.scandir(self._folder) as entries:
             names = [
                 each.name for each in entries if _OURS.fullmatch(each.name) and each.is_file(follow_symlinks=False)
             ]
-        return sorted(names, key=lambda name: name == journal.NAME)
+        return sorted(names, key=lambda name: name != journal.NAME)
 
     def _elsewhere(self, name: str) -> list[str]:
         """The temporary file that a note is about, which does not lie in ``.kipu``, and what was kept beside it.
@@ -362,8 +402,11 @@ class Writer:
 
 
 def _cannot_write(error: OSError) -> MemoryFileError:
-    name = error.filename2 or error.filename or "A file"
-    return MemoryFileError(f"{name} cannot be written: {error.strerror or error}. Nothing was changed.")
+    return MemoryFileError(f"{_name(error)} cannot be written: {error.strerror or error}. Nothing was changed.")
+
+
+def _name(error: OSError) -> str:
+    return str(error.filename2 or error.filename or "A file")
 
 
 def _said(error: OSError | ValueError) -> str:
