@@ -192,6 +192,12 @@ def test_a_source_that_is_not_there_cannot_be_compacted(run: Run, workspace: Pat
     assert "Nothing to compact." in err
 
 
+def test_an_empty_scope_is_a_slip_of_the_command_line(run: Run) -> None:
+    code, out, err = run("remember", "Alice likes tea.", "--scope", "")
+    assert (code, out) == (2, "")
+    assert "--scope names nobody: it is empty." in err
+
+
 def test_a_scope_sees_its_own(run: Run, workspace: Path) -> None:
     code, out, _ = run("remember", "Alice likes tea.", "--scope", "alice@example.com")
     assert (code, out) == (0, f"Remembered: memory/alice@example.com/{today()}.md:3\n")

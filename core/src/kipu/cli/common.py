@@ -199,7 +199,13 @@ def shared_options(command: Callable[..., Any]) -> Callable[..., Any]:
 def scope_option(command: Callable[..., Any]) -> Callable[..., Any]:
     """Add the option --scope."""
     help_text = "The id of a user, an agent or a team: see and write its own source alone."
-    return click.option("--scope", metavar="ID", help=help_text)(command)
+    return click.option("--scope", metavar="ID", help=help_text, callback=_named)(command)
+
+
+def _named(context: click.Context, parameter: click.Parameter, given: str | None) -> str | None:
+    if given == "":
+        raise click.UsageError("--scope names nobody: it is empty.")
+    return given
 
 
 def count(number: int, what: str) -> str:

@@ -122,7 +122,8 @@ async def request(texts: Sequence[str], options: dict[str, Any]) -> list[Any]:
     items = sorted(response.data, key=lambda item: item["index"])
     model = options["model"]
     if len(items) != len(texts):
-        raise EmbedderError(f"{model} answered with {len(items)} vectors for {len(texts)} texts.")
+        asked = f"{len(texts)} text{'' if len(texts) == 1 else 's'}"
+        raise EmbedderError(f"{model} answered with {len(items)} vectors for {asked}.")
     if [item["index"] for item in items] != list(range(len(texts))):
         raise EmbedderError(f"{model} answered with vectors that are not numbered from 0 to {len(texts) - 1}.")
     return [_row(item["embedding"]) for item in items]
