@@ -255,6 +255,40 @@ async def test_a_successor_that_was_forgotten_is_said_to_be_gone(memory):
     assert outdated == f"superseded by {new.id}, which is not there"
 
 
+# --- what is known of what is edited ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("by_chunk", [True, False])
+async def test_what_is_known_of_an_entry_stays_when_it_is_edited(memory, workspace, by_chunk):
+    await memory.remember("office in Bonn", file="a.md")
+    new = await memory.remember("office in Cologne", file="a.md", supersedes="memory/a.md:1", metadata={"tags": "work"})
+    where = {"chunk": new.chunk} if by_chunk else {"path": new.path, "start": new.start_line, "end": new.end_line}
+    note = await memory.edit("- office in Cologne\n  since May", **where)
+    text = (workspace / "memory/a.md").read_text("utf-8")
+    assert text.endswith(f"- office in Cologne\n  since May\n  [tags: work; id: {new.id}]\n")
+    assert (note.text, note.end_line, note.notes) == ("- office in Cologne\n  since May", len(text.splitlines()), [])
+    assert (await found(memory, "office"))["- office in Bonn"].startswith("superseded by memory/a.md")
+    with pytest.raises(QueryError, match="was superseded before"):
+        await memory.remember("office in Kiel", file="a.md", supersedes="memory/a.md:1-2")
+
+
+@pytest.mark.parametrize(
+    ("lines", "text", "after", "gone"),
+    [
+        ((1, 2), "- new\n  [tags: b]", "- new\n  [tags: b]\n- two\n  [id: q]\n", ["[id: p; tags: a]"]),
+        ((1, 4), "- new", "- new\n", ["[id: p; tags: a]", "[id: q]"]),
+        ((2, 2), "  more", "- one\n  more\n- two\n  [id: q]\n", ["[id: p; tags: a]"]),
+        ((1, 1), "- new", "- new\n  [id: p; tags: a]\n- two\n  [id: q]\n", []),
+        ((2, 4), "- new", "- one\n- new\n", ["[id: p; tags: a]", "[id: q]"]),
+    ],
+)
+async def test_what_is_known_goes_only_where_that_is_asked_for_and_is_told(memory, write, lines, text, after, gone):
+    file = write("memory/a.md", "- one\n  [id: p; tags: a]\n- two\n  [id: q]\n")
+    note = await memory.edit(text, path="memory/a.md", start=lines[0], end=lines[1])
+    assert file.read_text("utf-8") == after
+    assert note.notes == [f"What was known of it is not there any more: {line}" for line in gone]
+
+
 async def test_a_heading_that_was_above_nothing_stays(memory, workspace, write):
     file = write("memory/a.md", "# A\n\n## Intro\n\n## B\n\nxylophone\n\n## C\n\nquartz\n")
     await memory.index()

@@ -30,6 +30,8 @@ __all__ = [
     "entries_of",
     "fenced",
     "format_entry",
+    "kept_below",
+    "known_lines",
     "metadata_line",
     "normalized",
     "read_metadata",
@@ -203,6 +205,21 @@ def _block_end(lines: Sequence[str], start: int, inside: Sequence[bool]) -> int:
         if not line.strip() or (index > start and (_HEADING.match(line) or _ITEM.match(line))):
             return index
     return len(lines)
+
+
+def kept_below(old: Sequence[str], new: Sequence[str]) -> list[str]:
+    """The line of metadata of an entry that stays below it when other lines take the place of the whole of it.
+
+    It is nothing where they bring one of their own, and where it cannot be told to which of several entries it belongs.
+    """
+    known, last = known_lines(old), next((line for line in reversed(old) if line.strip()), "")
+    says_more = any(line.strip() and line != last for line in old)
+    return known if known == [last] and says_more and not known_lines(new) else []
+
+
+def known_lines(lines: Sequence[str]) -> list[str]:
+    """The lines of metadata among some lines."""
+    return [line for line, inside in zip(lines, fenced(lines), strict=True) if not inside and read_metadata(line)]
 
 
 def fenced(lines: Sequence[str]) -> list[bool]:

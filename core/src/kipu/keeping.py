@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from . import editing
 from .decoding import NotTextError, TextFile
-from .entries import check_metadata, entries_of, format_entry, normalized, said_in
+from .entries import check_metadata, entries_of, format_entry, kept_below, known_lines, normalized, said_in
 from .errors import FileChangedError, KipuError, MemoryFileError, PluginFailedError, QueryError
 from .locating import checked_lines, inside_of, read_file
 from .superseding import entry_at, noted, superseded
@@ -242,18 +242,20 @@ class Keeping:
             await self._syncing.take_in()
             target = await self._where.target(chunk, path, start, end, expected)
             said, notes = await self.prepared("\n".join(lines), target.path)
+            old, new = target.text.split("\n"), said.split("\n")
+            new += kept_below(old, new)
+            gone = [line.strip() for line in known_lines(old) if line not in new]
+            notes += [f"What was known of it is not there any more: {line}" for line in gone]
 
             async def attempt() -> None:
                 data, file = await asyncio.to_thread(read_file, target.real, target.path)
-                inside = inside_of(file, target)
-                changed = editing.replace(
-                    file, target.start_line, target.end_line, inside.replace(target.text, said, 1).split("\n")
-                )
+                after = inside_of(file, target).replace(target.text, "\n".join(new), 1)
+                changed = editing.replace(file, target.start_line, target.end_line, after.split("\n"))
                 await self.writer.apply([FileChange(target.real, data, self._encoded(changed, target.path))])
 
             await _again(attempt)
             notes += await self._indexed([target.path])
-        last = target.start_line + said.count("\n")
+        last = target.start_line + len(new) - 1
         name = await self._where.chunk_at(Place(target.path, target.start_line, last))
         return Note(target.path, target.start_line, last, said, name, notes=notes)
 

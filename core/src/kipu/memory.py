@@ -218,6 +218,8 @@ class Memory(SearchableMemory):
     ) -> Note:
         """Put a text in the place of a chunk, or of lines of a file; nothing else in the file is touched.
 
+        What is known of an entry, its line of metadata, stays below the text, unless this brings one of its own.
+
         :param text: what stands there then, with the marks of Markdown that it has.
         :param chunk: the chunk, as a search names it.
         :param path: the file, instead of a chunk; ``start`` and ``end`` are its lines, as in `read`.
