@@ -90,8 +90,8 @@ async def test_what_an_arm_finds_equally_good_shares_a_rank(config: Config, writ
         results = await memory.search("red green", explain=True)
     ranks = [result.explanation.arms["words"].rank for result in results if result.explanation]
     scores = [result.score for result in results]
-    assert ranks == [1 + sum(other > score for other in set(scores)) for score in scores]
-    assert ranks == [1, 1, 2]
+    assert ranks == [1 + sum(other > score for other in scores) for score in scores]
+    assert ranks == [1, 1, 3]
 
 
 async def test_what_an_arm_gave_nothing_has_no_rank(config: Config, write: Write) -> None:

@@ -179,7 +179,7 @@ class Hit:
 class ArmScore:
     """How one arm saw a hit: its rank among the hits, from 1, and its score in [0, 1].
 
-    Those with equal scores share a rank, and the next has the next one; what the arm gave 0 has none.
+    Those with equal scores share the best of their ranks; what the arm gave 0 has none.
     """
 
     rank: int | None

@@ -32,8 +32,10 @@ def explain(found: Found) -> dict[int, Explanation]:
     arms: dict[int, dict[str, ArmScore]] = {}
     for arm in dict.fromkeys(name for hit in strategy_hits for name in hit.scores):
         judged = {hit.chunk.id: round(hit.scores[arm], 6) for hit in strategy_hits if arm in hit.scores}
-        # Equal scores share a rank, and take no more than one: what an arm gives a file is there for each chunk of it.
-        ranks = {score: rank for rank, score in enumerate(sorted(set(judged.values()), reverse=True), 1)}
+        # Equal scores share the best of their ranks.
+        ranks: dict[float, int] = {}
+        for rank, score in enumerate(sorted(judged.values(), reverse=True), 1):
+            ranks.setdefault(score, rank)
         for id, score in judged.items():
             arms.setdefault(id, {})[arm] = ArmScore(ranks[score] if score else None, score)
     places = [(name, _places(hits)) for name, hits in found.steps]

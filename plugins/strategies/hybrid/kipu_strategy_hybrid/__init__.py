@@ -56,15 +56,21 @@ def _is_weight(weight: Any) -> bool:
     return isinstance(weight, (int, float)) and not isinstance(weight, bool) and 0 < weight <= HEAVIEST
 
 
+def _are_weights(weights: Any) -> bool:
+    return isinstance(weights, Mapping) and all(
+        isinstance(name, str) and _is_weight(weight) for name, weight in weights.items()
+    )
+
+
 def _check_arms(_: object, option: attrs.Attribute[Any], arms: Any) -> None:
-    if not isinstance(arms, Mapping) or not arms or not all(map(_is_weight, arms.values())):
+    if not arms or not _are_weights(arms):
         raise ValueError(
             f"{option.name} is {arms!r}: it must name strategies, each with a weight above 0, at most 1000"
         )
 
 
 def _check_file_weights(hybrid: Hybrid, option: attrs.Attribute[Any], weights: Any) -> None:
-    if not isinstance(weights, Mapping) or not all(map(_is_weight, weights.values())):
+    if not _are_weights(weights):
         raise ValueError(f"{option.name} is {weights!r}: it must name arms, each with a weight above 0, at most 1000")
     # Those that are given by default are meant for the default arms, and not for others to be complained of.
     strange = [] if weights == FILE_WEIGHTS else sorted(weights.keys() - set(hybrid.strategies))

@@ -14,12 +14,13 @@ keep what it puts first.
 What an arm says of whole files counts, too: a chunk that says little by itself may stand in a file that is all about
 the question (J. P. Callan, "Passage-level evidence in document retrieval", 1994, joins both to rank documents). It is
 added in standard deviations from the mean, within bounds, and from the fourth place on: what comes first is what
-answers by itself, and not what stands near to an answer. For each further chunk of a file it is three quarters of what
-it was for the one before, so that one file does not take all places.
+answers by itself, and not what stands near to an answer. What lifts a chunk is three quarters, for each further chunk
+of a file, of what it was for the one before, so that one file does not take all places.
 
 That says which chunk is better, but not whether any is good: the best would always be 1. So the best chunk gets the
 weighted mean of the scores that the arms themselves gave it, and the others are in proportion. The scores of the arms
-mean something by themselves; so do the fused ones, and those of a question that nothing answers are low.
+mean something by themselves; so do the fused ones, and those of a question that nothing answers are low. Whole files
+change the order alone: the chunk that they bring to a place has the score that belongs to the place.
 """
 
 from __future__ import annotations
@@ -49,8 +50,8 @@ _FARTHEST = 0.9
 """How far whole files can move a chunk, in standard deviations: from 0.75 to 1 our figures hardly differ."""
 
 _FURTHER = 0.75
-"""What a file counts for each further chunk, next to the one before. With 1, ten results come from fewer files than
-without looking at files; with 0.5, the lines that answer come later.
+"""What a file that lifts counts for each further chunk, next to the one before. With 1, ten results come from fewer
+files than without looking at files; with 0.5, the lines that answer come later.
 """
 
 _NOISE = 1e-9
@@ -132,14 +133,14 @@ def fuse(
     ranked = sorted(fused, key=lambda id: (-fused[id], id))
     highest, lowest = fused[ranked[0]], min(0.0, fused[ranked[-1]])
     share = _weighted(_at(judging, ranked[0]), weights) / (highest - lowest) if highest > lowest else 0.0
+    places = [min(1.0, max(0.0, share * (fused[id] - lowest))) for id in ranked]
     if of_files is not None and len(ranked) > KEPT:
         # In the unit of what it is added to, which differs from one fusion to the other.
         unit = _weighted({name: _deviation(of_arm) for name, of_arm in comparable.items()}, weights)
         evidence = _evidence(of_files, ranked)
         moved = {id: fused[id] + unit * evidence[id] for id in ranked[KEPT:]}
-        ranked[KEPT:] = sorted(moved, key=lambda id: (-moved[id], id))
-        fused |= {id: min(value, fused[ranked[KEPT - 1]]) for id, value in moved.items()}
-    return [(id, min(1.0, max(0.0, share * (fused[id] - lowest)))) for id in ranked]
+        ranked[KEPT:] = sorted(moved, key=moved.__getitem__, reverse=True)
+    return list(zip(ranked, places, strict=True))
 
 
 def _evidence(of_files: OfFiles, ranked: Sequence[int]) -> Scores:
@@ -151,7 +152,9 @@ def _evidence(of_files: OfFiles, ranked: Sequence[int]) -> Scores:
         file = of_files.files[id]
         value = math.fsum(of_files.weights[name] * each for name, each in _at(standard, id).items())
         # Bounded: one file that is like no other says no more than one that is clearly better.
-        evidence[id] = _FARTHEST * math.tanh(value / _FARTHEST) * _FURTHER ** earlier[file]
+        bounded = _FARTHEST * math.tanh(value / _FARTHEST)
+        # A file that lowers lowers all of its chunks alike: else the worse ones would overtake the better.
+        evidence[id] = bounded * _FURTHER ** earlier[file] if bounded > 0 else bounded
         earlier[file] += 1
     return evidence
 

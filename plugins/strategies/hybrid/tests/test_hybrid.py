@@ -144,7 +144,7 @@ async def test_a_chunk_of_a_better_file_comes_earlier_and_the_first_three_stay(a
     index = answers({"vector": FALLING, "keyword": FALLING}, files=OF_FILES, paths=PATHS)
     hits = await Hybrid(fusion=fusion, file_weights={"vector": 2, "keyword": 2}).search(query(), index)
     assert ids(hits) == [1, 2, 3, 6, 4, 5, 7, 8]
-    assert hits[2].score >= hits[3].score > hits[4].score
+    assert hits[2].score > hits[3].score > hits[4].score
     assert dict(hits[3].scores) == {**dict.fromkeys(("vector", "keyword"), FALLING[6]), **OF_FILE}
 
 
@@ -166,12 +166,26 @@ async def test_a_file_that_is_like_no_other_cannot_lift_what_is_worth_nothing(an
 async def test_a_file_counts_less_for_each_further_chunk_of_it(answers: Answers) -> None:
     paths = {id: "memory/best.md" if id > 5 else "memory/rest.md" for id in FALLING}
     index = answers({"vector": FALLING, "keyword": FALLING}, files=OF_FILES, paths=paths)
-    after = {hit.chunk.id: hit.score for hit in await Hybrid(file_weights={"vector": 0.1}).search(query(), index)}
-    before = {hit.chunk.id: hit.score for hit in await Hybrid(file_weights={}).search(query(), index)}
-    first, second, third = (after[id] - before[id] for id in (6, 7, 8))
-    assert second == pytest.approx(0.75 * first)
-    assert third == pytest.approx(0.75 * second)
-    assert third > 0
+    assert ids(await Hybrid(file_weights={"vector": 0.4}).search(query(), index)) == [1, 2, 3, 6, 4, 5, 7, 8]
+    assert ids(await Hybrid(file_weights={"vector": 1}).search(query(), index)) == [1, 2, 3, 6, 7, 4, 8, 5]
+
+
+async def test_a_file_that_lowers_lowers_all_of_its_chunks_alike(answers: Answers) -> None:
+    close = dict.fromkeys(range(10, 20), 0.1) | {1: 0.9, 2: 0.8, 3: 0.7, 4: 0.5, 5: 0.495}
+    paths = dict.fromkeys((4, 5), "memory/worst.md")
+    of_files = {name: {"memory/worst.md": 0.1, "memory/notes.md": 0.8} for name in ("vector", "keyword")}
+    index = answers({"vector": close, "keyword": close}, files=of_files, paths=paths)
+    found = ids(await Hybrid().search(query(), index))
+    assert found.index(4) < found.index(5)
+
+
+async def test_whole_files_change_the_order_and_not_the_scores_of_the_places(answers: Answers) -> None:
+    index = answers({"vector": FALLING, "keyword": FALLING}, files=OF_FILES, paths=PATHS)
+    hits = await Hybrid(file_weights={"vector": 2, "keyword": 2}).search(query(), index)
+    before = await Hybrid(file_weights={}).search(query(), index)
+    assert ids(hits) != ids(before)
+    assert [hit.score for hit in hits] == [hit.score for hit in before]
+    assert len({hit.score for hit in hits}) == len(hits)
 
 
 async def test_without_weights_nobody_is_asked_of_files(answers: Answers) -> None:
@@ -199,7 +213,7 @@ async def test_an_arm_that_is_not_trusted_counts_less_for_files_too(answers: Ans
     )
     hybrid = Hybrid(file_weights={"vector": 2, "keyword": 1})
     assert ids(await hybrid.search(query(), index)) == [1, 2, 3, 6, 4, 5, 7, 8]
-    assert ids(await hybrid.search(query(unknown=1.0), index)) == [1, 2, 3, 4, 5, 7, 6, 8]
+    assert ids(await hybrid.search(query(unknown=1.0), index)) == [1, 2, 3, 4, 5, 7, 8, 6]
 
 
 # --- Listening to the embedder -------------------------------------------------------------------------------------

@@ -49,8 +49,12 @@ def test_scores_are_between_0_and_1_and_fall_with_the_rank(
     hybrid = Hybrid(arms=named(weights), fusion=fusion, file_weights=named(file_weights))
     hits = asyncio.run(hybrid.search(Query("anything"), index))
     without = asyncio.run(attrs.evolve(hybrid, file_weights={}).search(Query("anything"), index))
-    assert [(hit.chunk.id, hit.score) for hit in hits[:3]] == [(hit.chunk.id, hit.score) for hit in without[:3]]
+    assert [hit.chunk.id for hit in hits[:3]] == [hit.chunk.id for hit in without[:3]]
     scores = [hit.score for hit in hits]
+    assert scores == [hit.score for hit in without]
+    for path in "abc":  # no chunk overtakes another one of the same file
+        of_file, before = ([hit.chunk.id for hit in each if hit.chunk.path == path] for each in (hits, without))
+        assert of_file == before
     assert all(0 <= score <= 1 for score in scores)
     assert scores == sorted(scores, reverse=True)
     assert {hit.chunk.id for hit in hits} == found[0].keys() | found[1].keys()
