@@ -130,7 +130,7 @@ def test_lines_are_read_changed_and_moved(run: Run, workspace: Path) -> None:
         (["remember", "x", "--source", "../x"], 2, "cannot be the name of a folder"),
         (["remember", "x", "--file", "x.txt"], 4, "its name must end in .md or .markdown."),
         (["flush", "none.json"], 2, "none.json cannot be read"),
-        (["compact", "--older-than", "soon"], 2, "older_than must be a date or a number of days, not 'soon'."),
+        (["compact", "--older-than", "soon"], 2, "--older-than must be a date or a number of days, not 'soon'."),
     ],
 )
 def test_what_cannot_be_is_said_in_a_sentence(

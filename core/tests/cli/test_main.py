@@ -157,12 +157,12 @@ MISTAKES: list[tuple[list[str], int, str]] = [
         2,
         "Error: Invalid value for '-n' / '--max-results': 'many' is not a valid integer.\n",
     ),
-    (["search", "x", "-n", "0"], 2, "Error: max_results must be a whole number from 1 to 10,000, not 0.\n"),
-    (["search", "x", "--since", "monday"], 2, "Error: since must be a date such as 2026-11-29, not 'monday'.\n"),
+    (["search", "x", "-n", "0"], 2, "Error: --max-results must be a whole number from 1 to 10,000, not 0.\n"),
+    (["search", "x", "--since", "monday"], 2, "Error: --since must be a date such as 2026-11-29, not 'monday'.\n"),
     (
         ["search", "x", "--since", "2026-11-30", "--until", "2026-11-29"],
         2,
-        "Error: since (2026-11-30) is after until (2026-11-29): nothing can be between them.\n",
+        "Error: --since (2026-11-30) is after --until (2026-11-29): nothing can be between them.\n",
     ),
     (["search", "x", "--min-score", "2"], 2, "Error: 'min_score' must be <= 1.0: 2.0.\n"),
     (
@@ -327,7 +327,7 @@ def test_quiet_says_nothing_to_people(kipu: Kipu, site: Site, write: Write, comm
 
 def test_quiet_does_not_hide_errors(kipu: Kipu) -> None:
     done = kipu("search", "x", "-n", "0", "--quiet")
-    assert (done.code, done.err) == (2, "Error: max_results must be a whole number from 1 to 10,000, not 0.\n")
+    assert (done.code, done.err) == (2, "Error: --max-results must be a whole number from 1 to 10,000, not 0.\n")
 
 
 @pytest.mark.parametrize("encoding", ["ascii", "cp1252", "utf-16"])
@@ -366,6 +366,30 @@ def test_a_reader_that_has_enough_is_no_failure(here: Path, site: Site, write: W
     finally:
         os.close(writing)
     assert (done.returncode, done.stderr) == (0, b"")
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="a closed pipe is another error there")
+@pytest.mark.parametrize("options", [[], ["--json"]])
+def test_a_reader_that_has_enough_is_told_all_the_same_what_is_wrong(
+    here: Path, site: Site, write: Write, options: list[str]
+) -> None:
+    write("memory/a.md", "valkey\n\n" * 3000)
+    places = os.pathsep.join([str(site.folder), str(Path(__file__).parent.parent)])
+    reading, writing = os.pipe()
+    os.close(reading)
+    try:
+        done = subprocess.run(
+            [sys.executable, "-c", "from kipu.cli import main; main()", "search", "valkey", "--source", "x", *options],
+            stdout=writing,
+            stderr=subprocess.PIPE,
+            timeout=60,
+            check=False,
+            env={**os.environ, "PYTHONPATH": places},
+        )
+    finally:
+        os.close(writing)
+    assert done.returncode == 0
+    assert b'No memory file has the source "x".' in done.stderr
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="there are no pseudo-terminals")

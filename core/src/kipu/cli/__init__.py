@@ -118,8 +118,9 @@ class Commands(click.Group):
         try:
             return super().invoke(context)
         except BrokenPipeError:
-            # Whoever read our output has enough. Python would complain when it flushes the closed stream at exit.
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            from .common import leave_stdout
+
+            leave_stdout()  # whoever read our output has enough
             return 0
 
 

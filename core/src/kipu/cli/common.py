@@ -5,6 +5,8 @@ from __future__ import annotations
 import contextlib
 import functools
 import logging
+import os
+import re
 import sys
 import unicodedata
 from pathlib import Path
@@ -14,7 +16,7 @@ import attrs
 import click
 
 from ..config import CONFIG_FILE, load_config
-from ..errors import KipuError, WorkspaceNotFoundError
+from ..errors import KipuError, QueryError, WorkspaceNotFoundError
 from ..files import HIDDEN_FOLDER, Workspace
 from ..memory import Memory
 from ..plugins import Plugins, disabled_by_environment
@@ -31,6 +33,7 @@ __all__ = [
     "find_workspace",
     "folder_to_make",
     "harmless",
+    "leave_stdout",
     "load_plugins",
     "open_memory",
     "run",
@@ -58,7 +61,7 @@ class Output:
         """Print a value as one JSON document."""
         import json
 
-        click.echo(json.dumps(value, ensure_ascii=False, indent=2, default=_plain), file=self._stdout)
+        self._write(json.dumps(value, ensure_ascii=False, indent=2, default=_plain))
 
     def data_line(self, value: Any) -> None:
         """Print a value as one line of JSON, at once: whoever reads along waits for it."""
@@ -69,7 +72,13 @@ class Output:
 
     def line(self, text: str = "") -> None:
         """Print a line of what was asked for. What stands in files must have passed through `harmless` before."""
-        click.echo(text)
+        self._write(text)
+
+    def _write(self, text: str) -> None:
+        try:
+            click.echo(text, file=self._stdout)
+        except BrokenPipeError:
+            leave_stdout()  # whoever read has enough, and is told what else there is to say all the same
 
     def note(self, text: str) -> None:
         """Tell people something, once, unless they want quiet."""
@@ -94,7 +103,7 @@ class Output:
         rows = [[harmless(cell) for cell in row] for row in rows]
         if not sys.stdout.isatty():
             for row in [columns, *rows]:
-                click.echo("\t".join(" ".join(cell.split()) for cell in row))
+                self.line("\t".join(" ".join(cell.split()) for cell in row))
             return
         from rich.cells import cell_len  # knows that 日 is as wide as two letters
 
@@ -107,7 +116,7 @@ class Output:
             for cell, width, number in zip(row, widths, numbers, strict=True):
                 padding = " " * (width - cell_len(cell))
                 cells.append(padding + cell if number else cell + padding)
-            click.echo(click.style("  ".join(cells).rstrip(), bold=row is columns))
+            self.line(click.style("  ".join(cells).rstrip(), bold=row is columns))
 
     def waiting(self, what: str) -> None:
         """Say on a terminal what is being waited for, and nothing elsewhere."""
@@ -117,6 +126,11 @@ class Output:
     def progress(self, what: str) -> Progress:
         """A progress bar on a terminal, and nothing elsewhere."""
         return Progress(what, shown=not self.quiet and sys.stderr.isatty())
+
+
+def leave_stdout() -> None:
+    """Write to nobody from now on: Python would complain when it flushes a closed stream at exit."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.__stdout__.fileno() if sys.__stdout__ else 1)
 
 
 def harmless(text: str, keep: str = "") -> str:
@@ -191,9 +205,19 @@ def shared_options(command: Callable[..., Any]) -> Callable[..., Any]:
         output = Output(as_json, quiet, verbose)
         # A plugin may print what it likes; it must not spoil the document.
         with contextlib.redirect_stdout(sys.stderr) if as_json else contextlib.nullcontext():
-            return command(output=output, workspace=find_workspace(workspace), **rest)
+            try:
+                return command(output=output, workspace=find_workspace(workspace), **rest)
+            except QueryError as error:
+                raise type(error)(_by_flag(str(error))) from error
 
     return with_output
+
+
+def _by_flag(said: str) -> str:
+    """A sentence about options, which Python names first or before a value in brackets, with the names they have here."""
+    options = click.get_current_context().command.params
+    flags = {each.name: max(each.opts, key=len) for each in options if isinstance(each, click.Option)}
+    return re.sub(r"^\w+|\w+(?= \()", lambda name: flags.get(name[0], name[0]), said)
 
 
 def scope_option(command: Callable[..., Any]) -> Callable[..., Any]:

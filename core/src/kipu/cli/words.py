@@ -44,8 +44,9 @@ class Words(click.Command):
         formatter.write_paragraph()
         with formatter.indentation():
             formatter.write_text(
-                "What has white space in it is text, even with a dash before it: write -w FOLDER, not -wFOLDER, where "
-                "the name of the folder has any. Other words that begin with a dash stand behind --."
+                "What has white space in it is text, even with a dash before it, unless it begins with an option and "
+                "=. So write -w FOLDER, not -wFOLDER, where the name of the folder has any. Other words that begin "
+                "with a dash stand behind --."
             )
 
     def invoke(self, context: click.Context) -> Any:
