@@ -214,7 +214,7 @@ def shared_options(command: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _by_flag(said: str) -> str:
-    """A sentence about options, which Python names first or before a value in brackets, with the names they have here."""
+    """A sentence about options, which Python names first or before a bracket, with the names that they have here."""
     options = click.get_current_context().command.params
     flags = {each.name: max(each.opts, key=len) for each in options if isinstance(each, click.Option)}
     return re.sub(r"^\w+|\w+(?= \()", lambda name: flags.get(name[0], name[0]), said)
