@@ -150,7 +150,7 @@ class Hybrid:
             return [hit for hits in answers.values() for hit in hits]
         chunks = {hit.chunk.id: hit.chunk for hits in answers.values() for hit in hits}
         judges = [name for name in answers if name in self.file_weights and len(chunks) > KEPT]
-        scores, judged = await asyncio.gather(
+        scores, judged = await _side_by_side(
             _for_each(answers, lambda name: _judge(name, answers[name], chunks, query, index)),
             _for_each(judges, lambda name: _judge_files(name, chunks, query, index)),
         )
@@ -169,7 +169,18 @@ class Hybrid:
 async def _for_each(names: Iterable[str], ask: Callable[[str], Awaitable[Answer]]) -> dict[str, Answer]:
     """What is answered for each of the names; all of them are asked side by side."""
     asked = list(names)
-    return dict(zip(asked, await asyncio.gather(*map(ask, asked)), strict=True))
+    return dict(zip(asked, await _side_by_side(*map(ask, asked)), strict=True))
+
+
+async def _side_by_side(*works: Awaitable[Any]) -> list[Any]:
+    """What each of several answers. Where one fails, the others are ended first: the search is over for them too."""
+    tasks = [asyncio.ensure_future(work) for work in works]
+    try:
+        return await asyncio.gather(*tasks)
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
 
 
 async def _judge(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -77,6 +79,28 @@ async def test_any_strategy_may_be_an_arm(answers: Answers) -> None:
 async def test_at_most_as_many_as_asked_for_are_returned(answers: Answers) -> None:
     index = answers({"vector": dict.fromkeys(range(1, 50), 0.5), "keyword": dict.fromkeys(range(100, 150), 0.5)})
     assert len(await Hybrid().search(Query("anything", limit=30), index)) == 30
+
+
+@pytest.mark.parametrize("method", ["search", "score", "score_files"])
+async def test_where_one_arm_fails_the_others_have_ended_when_that_is_told(answers: Answers, method: str) -> None:
+    index = answers({"vector": FALLING, "keyword": {9: 0.5}}, files=OF_FILES)
+    answer, ended = getattr(index, method), []
+
+    async def asked(strategy: str, *arguments: Any) -> Any:
+        if strategy == "keyword":
+            raise OSError("the disk is gone")
+        try:
+            await asyncio.Event().wait()
+        finally:
+            await asyncio.sleep(0)
+            ended.append(strategy)
+        return await answer(strategy, *arguments)
+
+    failing = SimpleNamespace(search=index.search, score=index.score, score_files=index.score_files)
+    setattr(failing, method, asked)
+    with pytest.raises(OSError, match="the disk is gone"):
+        await Hybrid().search(query(), failing)
+    assert ended == ["vector"]
 
 
 # --- Scores --------------------------------------------------------------------------------------------------------
