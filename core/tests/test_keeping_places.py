@@ -255,6 +255,14 @@ async def test_a_successor_that_was_forgotten_is_said_to_be_gone(memory):
     assert outdated == f"superseded by {new.id}, which is not there"
 
 
+async def test_what_a_link_among_our_files_leads_to_is_not_searched_for_what_was_forgotten(memory, workspace, tmp_path):
+    (tmp_path / "outside").write_text("xylophone", "utf-8")
+    note = await memory.remember("xylophone", file="a.md")
+    (workspace / ".kipu/index.x").symlink_to(tmp_path / "outside")
+    receipt = await memory.forget(path=note.path, start=note.start_line, end=note.end_line)
+    assert not [trace for trace in receipt.traces if trace.after or "index.x" in trace.place]
+
+
 # --- what is known of what is edited ---------------------------------------------------------------------------------
 
 

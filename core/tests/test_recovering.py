@@ -596,6 +596,43 @@ async def test_what_was_saved_in_another_scope_is_not_named(workspace, folder, s
     assert len(results) == told
 
 
+@pytest.mark.parametrize(
+    ("path", "done"),
+    [
+        ("memory/a.md", True),
+        ("linked/new.md", True),
+        ("linked/deep/er/new.md", True),
+        ("a.md", False),
+        ("x/a.md", False),
+    ],
+)
+@pytest.mark.parametrize("before", [b"", OLD])
+async def test_a_journal_changes_only_what_may_be_a_memory_file(workspace, folder, path, done, before):
+    (workspace / "linked").mkdir()
+    (workspace / "memory/link").symlink_to(workspace / "linked", target_is_directory=True)
+    if before:
+        (workspace / path).parent.mkdir(parents=True, exist_ok=True)
+        (workspace / path).write_bytes(before)
+    step = steps.Step.of(FileChange(path, before or None, NEW), ".kipu/writing/1-0.tmp")
+    (folder / "journal.json").write_text(json.dumps([attrs.asdict(step)]), "utf-8")
+    (folder / "1-0.tmp").write_bytes(NEW)
+    async with Memory(configured(workspace)) as memory:
+        notes = (await memory.search("new")).notes
+    left = (workspace / path).read_bytes() if (workspace / path).exists() else b""
+    assert left == (NEW if done else before)
+    assert any("could not be finished" in note for note in notes) != done
+
+
+async def test_who_searches_is_told_of_what_somebody_else_had_begun(workspace, folder):
+    (workspace / "memory/a.md").write_text("- alpha\n", "utf-8")
+    step = steps.Step.of(FileChange("memory/a.md/b.md", None, NEW), ".kipu/writing/1-0.tmp")
+    (folder / "journal.json").write_text(json.dumps([attrs.asdict(step)]), "utf-8")
+    (folder / "1-0.tmp").write_bytes(NEW)
+    async with Memory(configured(workspace)) as memory:
+        (note,) = (await memory.search("alpha")).notes
+    assert note.startswith("What a process that was killed had begun could not be finished. ")
+
+
 async def test_a_journal_that_names_a_file_twice_is_none_of_ours(workspace, folder, write_both):
     asked = [{**STEP, "temporary": f".kipu/writing/1-{number}.tmp"} for number in range(2)]
     (folder / "journal.json").write_text(json.dumps(asked), "utf-8")

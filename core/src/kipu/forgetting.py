@@ -181,6 +181,7 @@ class Forgetting:
             if (
                 words
                 and path.is_file()
+                and not path.is_symlink()
                 and path.name.startswith("index.")
                 and not path.name.endswith(("-shm", ".lock"))
             ):

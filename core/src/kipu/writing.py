@@ -60,8 +60,8 @@ class Writer:
     """Writes the files of one workspace.
 
     :param hidden: the folder ``.kipu`` of the workspace.
-    :param allows: whether a real path is one of the workspace's. What a journal says of others is not done: the folder
-        may have come with files that somebody else made.
+    :param allows: whether a real path may be that of a memory file. What a journal says of others is not done: the
+        folder may have come with files that somebody else made.
     :param sees: whether people may be told of the file of a real path: it may belong to another scope.
     :param notes: where it is noted, for people, what became of what a killed process left.
     :param wait: how many seconds to wait for another process that is writing.
@@ -248,7 +248,8 @@ class Writer:
         try:
             self._recover()
         except _GivenUpError as error:
-            self._tell(str(error))
+            reason = "" if self._sees else f" {error}"
+            self._tell(f"What a process that was killed had begun could not be finished.{reason}")
 
     def _recover(self) -> list[Step]:
         """Finish the changes of a journal, and remove what nobody needs any more. Called with the lock.
@@ -265,10 +266,9 @@ class Writer:
                 elsewhere = [self._elsewhere(name) for name in ours if name.endswith(".elsewhere")]
             except (OSError, ValueError) as error:
                 aside = self._set_aside(self._ours()[::-1])
-                reason = "" if self._sees else f": {_said(error)}"
                 raise _GivenUpError(
-                    f"What was begun cannot be finished, and not be undone{reason}. What is left of it was set aside "
-                    f"in {aside}."
+                    f"What was begun cannot be finished, and not be undone: {_said(error)}. What is left of it was set "
+                    f"aside in {aside}."
                 ) from error
         except OSError as error:
             raise MemoryFileError(
