@@ -27,7 +27,10 @@ class Threshold:
         default=0.0,
         converter=float,
         validator=_check_share,
-        metadata={"help": "The lowest score to keep, in [0, 1]; 0 keeps everything.", "per_call": "min_score"},
+        metadata={
+            "help": "The lowest score to keep, in [0, 1], before decay; 0 keeps everything.",
+            "per_call": "min_score",
+        },
     )
 
     async def process(self, query: Query, hits: list[Hit]) -> list[Hit]:

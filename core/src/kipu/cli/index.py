@@ -63,7 +63,8 @@ def index_command(output: Output, workspace: Path, *, force: bool, prune: bool) 
 def reindex_command(output: Output, workspace: Path, *, embedder: str | None, force: bool) -> int:
     """Embed everything with another embedder, before or after the configuration names it.
 
-    The vectors of the one that is used stay, and go on answering meanwhile.
+    The vectors of the one that is used stay, and go on answering meanwhile. An embedder that needs options, as litellm
+    needs its model, is told them by the configuration.
     """
 
     async def work() -> IndexReport:
