@@ -280,6 +280,13 @@ async def test_what_is_known_of_an_entry_stays_when_it_is_edited(memory, workspa
         await memory.remember("office in Kiel", file="a.md", supersedes="memory/a.md:1-2")
 
 
+async def test_what_is_known_of_one_of_several_entries_is_not_given_to_another_one(memory, write):
+    file = write("memory/a.md", "- a\n- b\n  [id: q]\n")
+    note = await memory.edit("- b\n- a", path="memory/a.md", start=1, end=3)
+    assert file.read_text("utf-8") == "- b\n- a\n"
+    assert note.notes == ["What was known of it is not there any more: [id: q]"]
+
+
 @pytest.mark.parametrize(
     ("lines", "text", "after", "gone"),
     [
@@ -288,6 +295,14 @@ async def test_what_is_known_of_an_entry_stays_when_it_is_edited(memory, workspa
         ((2, 2), "  more", "- one\n  more\n- two\n  [id: q]\n", ["[id: p; tags: a]"]),
         ((1, 1), "- new", "- new\n  [id: p; tags: a]\n- two\n  [id: q]\n", []),
         ((2, 4), "- new", "- one\n- new\n", ["[id: p; tags: a]", "[id: q]"]),
+        ((1, 2), "- new\n- more", "- new\n- more\n- two\n  [id: q]\n", ["[id: p; tags: a]"]),
+        ((1, 2), "## New", "## New\n- two\n  [id: q]\n", ["[id: p; tags: a]"]),
+        ((1, 2), "New\n===", "New\n===\n- two\n  [id: q]\n", ["[id: p; tags: a]"]),
+        ((1, 2), "| a |\n|---|", "| a |\n|---|\n- two\n  [id: q]\n", ["[id: p; tags: a]"]),
+        ((1, 2), "```\nx\n```", "```\nx\n```\n- two\n  [id: q]\n", ["[id: p; tags: a]"]),
+        ((1, 2), "A new one.", "A new one.\n[id: p; tags: a]\n- two\n  [id: q]\n", []),
+        ((1, 2), "- ```\n  x\n  ```", "- ```\n  x\n  ```\n  [id: p; tags: a]\n- two\n  [id: q]\n", []),
+        ((1, 2), "  - new", "  - new\n    [id: p; tags: a]\n- two\n  [id: q]\n", []),
     ],
 )
 async def test_what_is_known_goes_only_where_that_is_asked_for_and_is_told(memory, write, lines, text, after, gone):

@@ -57,14 +57,12 @@ class Scan:
     """What is on disk. ``missing`` are the places that are configured and not there, or that cannot be read.
 
     ``dangling`` are symbolic links to what is not there: folders, perhaps, of a disk that will be there again.
-    ``folders`` are the real paths of all folders that were looked into.
     """
 
     files: dict[str, FoundFile] = attrs.field(factory=dict)
     skipped: list[SkippedFile] = attrs.field(factory=list)
     missing: list[str] = attrs.field(factory=list)
     dangling: list[str] = attrs.field(factory=list)
-    folders: set[str] = attrs.field(factory=set)
 
     def other_name_of(self, real: str) -> FoundFile | None:
         """The file among those found that is the same by another hard link, if there is one."""
@@ -265,16 +263,6 @@ class Workspace:
                     return True
         return False
 
-    def may_hold(self, real: str) -> bool:
-        """Whether a real path is that of a memory file, or may become one: where they are looked for."""
-        if not self.allows(real):
-            return False
-        if self.covers(real):
-            return True
-        scan = self.scan()  # a link may lead there
-        above = map(str, Path(real).parents)
-        return any(file.real == real for file in scan.files.values()) or not scan.folders.isdisjoint([real, *above])
-
 
 class _Walk:
     """The state of one scan: what was reached already, and the symbolic links that are still to be followed."""
@@ -283,6 +271,7 @@ class _Walk:
         self.workspace = workspace
         self.folders: list[tuple[str, str]] = []
         self.links: deque[tuple[str, str]] = deque()
+        self._folders: set[str] = set()
         self._files: set[str] = set()
         self._hard_links: set[tuple[int, int]] = set()
 
@@ -292,9 +281,9 @@ class _Walk:
             self._folder(*self.folders.pop(), scan)
 
     def _folder(self, name: str, real: str, scan: Scan) -> None:
-        if real in scan.folders:
+        if real in self._folders:
             return
-        scan.folders.add(real)
+        self._folders.add(real)
         try:
             with os.scandir(real) as found:
                 entries = sorted(found, key=lambda entry: entry.name)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import attrs
 
 from .disk import read_regular, write_new
+from .errors import MemoryFileError
 from .exchanging import sync_folder
 from .steps import Step
 
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-__all__ = ["NAME", "read", "write"]
+__all__ = ["NAME", "end", "read", "write"]
 
 NAME = "journal.json"
 """What it is called in its folder."""
@@ -50,6 +51,24 @@ def write(folder: Path, steps: Sequence[Step], *, durable: bool) -> None:
             path.unlink(missing_ok=True)  # nobody may do what is said not to be done
     if said != list(steps):
         raise OSError(errno.EIO, "it does not say what was written to it", str(path))
+
+
+def end(folder: Path) -> None:
+    """Have a journal say nothing any more: all that it says was done, or undone. What is left then is of no use.
+
+    :raises MemoryFileError: it goes on saying it, and whoever writes next would do it once more.
+    """
+    path = folder / NAME
+    try:
+        path.unlink(missing_ok=True)
+    except OSError as error:
+        try:
+            os.truncate(path, 0)
+        except OSError:
+            raise MemoryFileError(
+                f"{path} cannot be removed: {error.strerror or error}. Remove it before anything else is written: what "
+                "it says was done or undone, and would be begun once more."
+            ) from error
 
 
 def read(folder: Path) -> list[Step]:

@@ -244,7 +244,7 @@ class Keeping:
             said, notes = await self.prepared("\n".join(lines), target.path)
             old, new = target.text.split("\n"), said.split("\n")
             new += kept_below(old, new)
-            gone = [line.strip() for line in known_lines(old) if line not in new]
+            gone = [line.strip() for line in known_lines(old) if line.strip() not in map(str.strip, new)]
             notes += [f"What was known of it is not there any more: {line}" for line in gone]
 
             async def attempt() -> None:

@@ -56,7 +56,7 @@ class Memory(SearchableMemory):
         super().__init__(workspace, scope=scope, plugins=plugins, background=background)
         self._writer = Writer(
             self._workspace.root / HIDDEN_FOLDER,
-            self._workspace.may_hold,
+            self._workspace.allows,
             None if scope is None else lambda real: self._scope.sees(self._workspace.name_of(real)),
             self._database.notes,
         )

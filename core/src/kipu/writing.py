@@ -60,8 +60,8 @@ class Writer:
     """Writes the files of one workspace.
 
     :param hidden: the folder ``.kipu`` of the workspace.
-    :param allows: whether a real path may be that of a memory file. What a journal says of others is not done: the
-        folder may have come with files that somebody else made.
+    :param allows: whether a real path is one of the workspace's. What a journal says of others is not done: the folder
+        may have come with files that somebody else made.
     :param sees: whether people may be told of the file of a real path: it may belong to another scope.
     :param notes: where it is noted, for people, what became of what a killed process left.
     :param wait: how many seconds to wait for another process that is writing.
@@ -170,7 +170,7 @@ class Writer:
             planned = [Step.of(change, self._temporary(change, number)) for number, change in enumerate(changes)]
             for change, step in zip(changes, planned, strict=True):
                 _check_unchanged(step)
-                self._note_elsewhere(step.temporary)
+                self._note_elsewhere(step)
                 if change.after is not None:
                     self._write_temporary(change.real, step.temporary, change.after, change.like)
                 if len(planned) > 1 and change.before is not None:
@@ -216,12 +216,12 @@ class Writer:
                     os.chown(temporary, old.st_uid, old.st_gid)
             os.chmod(temporary, stat.S_IMODE(old.st_mode))
 
-    def _note_elsewhere(self, temporary: str) -> None:
+    def _note_elsewhere(self, step: Step) -> None:
         """Write down where a temporary file is that does not lie in ``.kipu``: so it is found if we are killed."""
-        if os.path.dirname(temporary) == str(self._folder):
+        if os.path.dirname(step.temporary) == str(self._folder):
             return
-        name = hashlib.sha256(os.fsencode(temporary)).hexdigest()[:16]
-        write_new(self._folder / f"{name}.elsewhere", os.fsencode(temporary))
+        name = hashlib.sha256(os.fsencode(step.temporary)).hexdigest()[:16]
+        write_new(self._folder / f"{name}.elsewhere", os.fsencode(f"{step.temporary}\0{step.real}"))
         sync_folder(str(self._folder))
 
     def _make_way_for_journal(self) -> None:
@@ -257,7 +257,7 @@ class Writer:
         Where a file says what nobody here decided on, somebody else wrote it: it stays, and the others are undone.
 
         :return: the changes that were made: all of them, or none.
-        :raises MemoryFileError: what was begun stays as it is, for whoever writes next.
+        :raises MemoryFileError: what was begun stays as it is, for whoever writes next; or it would be done once more.
         """
         try:
             try:
@@ -265,7 +265,7 @@ class Writer:
                 ours = self._ours()
                 elsewhere = [self._elsewhere(name) for name in ours if name.endswith(".elsewhere")]
             except (OSError, ValueError) as error:
-                aside = self._set_aside(self._ours()[::-1])
+                aside = self._set_aside(self._ours())
                 raise _GivenUpError(
                     f"What was begun cannot be finished, and not be undone: {_said(error)}. What is left of it was set "
                     f"aside in {aside}."
@@ -275,6 +275,8 @@ class Writer:
                 f"{_name(error)} cannot be written: {error.strerror or error}. What was begun there is finished, or "
                 "undone, by whoever writes next."
             ) from error
+        if journal.NAME in ours:
+            journal.end(self._folder)
         self._remove([*(str(self._folder / name) for name in ours), *itertools.chain(*elsewhere)])
         if problem is not None:
             raise _GivenUpError(str(_cannot_write(problem))) from problem
@@ -318,10 +320,10 @@ class Writer:
             steps.give_back(step, self._tell_of(step))
             steps.take_back(step)
             steps.give_back(step, self._tell_of(step))
-        # After an error, nobody knows what was done without having looked.
-        if problem is not None and any(steps.are_made([step]) for step in begun):
+        # After an error, also after one that could be passed over, nobody knows what was done without having looked.
+        if any(step.before != step.after and steps.are_made([step]) for step in begun):
             if not steps.are_made(begun):
-                raise problem
+                raise problem or OSError(errno.EIO, "it was changed, and cannot be changed back", begun[0].real)
             return begun, None
         return [], problem
 
@@ -335,48 +337,46 @@ class Writer:
         )
 
     def _ours(self) -> list[str]:
-        """The names of the files that we left: no folder, link or pipe is one, and no other name.
-
-        The journal is the first: once it is removed, nothing is taken back any more, whatever is left.
-        """
+        """The names of the files that we left: no folder, link or pipe is one, and no other name."""
         with os.scandir(self._folder) as entries:
             names = [
                 each.name for each in entries if _OURS.fullmatch(each.name) and each.is_file(follow_symlinks=False)
             ]
-        return sorted(names, key=lambda name: name != journal.NAME)
+        return sorted(names)
 
     def _elsewhere(self, name: str) -> list[str]:
         """The temporary file that a note is about, which does not lie in ``.kipu``, and what was kept beside it.
 
         :raises ValueError: it is none of ours.
         """
-        path = os.fsdecode(read_regular(self._folder / name, _LONGEST_PATH))
-        if not self._is_elsewhere(path):
-            raise ValueError(f"{name} names {path!r}, which is no temporary file of Kipu")
-        return Step("", path, "", "").left()
+        said = os.fsdecode(read_regular(self._folder / name, 2 * _LONGEST_PATH))
+        temporary, _, real = said.partition("\0")
+        if not self._is_beside(temporary, real):
+            raise ValueError(f"{name} names {said!r}, which is no temporary file of Kipu")
+        return Step("", temporary, "", "").left()
 
-    def _is_elsewhere(self, path: str) -> bool:
-        folder, name = os.path.split(path)
+    def _is_beside(self, temporary: str, real: str) -> bool:
+        """Whether this is where a memory file is written first where it is on another disk: in a folder above it."""
+        folder, name = os.path.split(temporary)
         return (
-            "\0" not in path
+            self._is_memory_file(real)
             and _ELSEWHERE.fullmatch(name) is not None
             and os.path.realpath(folder) == folder
-            and self._allows(folder)
+            and f"{os.path.dirname(real)}{os.sep}".startswith(f"{folder.rstrip(os.sep)}{os.sep}")
+        )
+
+    def _is_memory_file(self, real: str) -> bool:
+        folder, name = os.path.split(real)
+        return (
+            "\0" not in real and is_memory_file_name(name) and os.path.realpath(folder) == folder and self._allows(real)
         )
 
     def _is_ours(self, step: Step) -> bool:
         """Whether this is a change of a memory file of this workspace, as we would have written it down."""
-        folder, name = os.path.split(step.real)
-        kept, temporary = os.path.split(step.temporary)
-        return (
-            is_memory_file_name(name)
-            and os.path.realpath(folder) == folder
-            and self._allows(step.real)
-            and (
-                (kept == str(self._folder) and _TEMPORARY.fullmatch(temporary) is not None)
-                or self._is_elsewhere(step.temporary)
-            )
-        )
+        folder, name = os.path.split(step.temporary)
+        if folder == str(self._folder):
+            return self._is_memory_file(step.real) and _TEMPORARY.fullmatch(name) is not None
+        return self._is_beside(step.temporary, step.real)
 
     # --- what cannot be used -----------------------------------------------------------------------------------------
 
@@ -390,7 +390,8 @@ class Writer:
             with contextlib.suppress(FileExistsError):
                 aside.mkdir()
                 break
-        for name in names:
+        # The journal is the last: as long as it is there, what belongs to it is not taken for something left over.
+        for name in sorted(names, key=lambda name: name == journal.NAME):
             with contextlib.suppress(FileNotFoundError):
                 os.rename(self._folder / name, aside / name)
         return aside
