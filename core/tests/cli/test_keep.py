@@ -192,8 +192,9 @@ def test_a_source_that_is_not_there_cannot_be_compacted(run: Run, workspace: Pat
     assert "Nothing to compact." in err
 
 
-def test_an_empty_scope_is_a_slip_of_the_command_line(run: Run) -> None:
-    code, out, err = run("remember", "Alice likes tea.", "--scope", "")
+@pytest.mark.parametrize("command", ["remember", "search", "recall", "status"])
+def test_an_empty_scope_is_a_slip_of_the_command_line(run: Run, command: str) -> None:
+    code, out, err = run(command, *([] if command == "status" else ["tea"]), "--scope", "")
     assert (code, out) == (2, "")
     assert "--scope names nobody: it is empty." in err
 

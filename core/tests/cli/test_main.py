@@ -162,7 +162,7 @@ MISTAKES: list[tuple[list[str], int, str]] = [
     (
         ["search", "x", "--since", "2026-11-30", "--until", "2026-11-29"],
         2,
-        "Error: --since (2026-11-30) is after --until (2026-11-29): nothing can be between them.\n",
+        "Error: since (2026-11-30) is after until (2026-11-29): nothing can be between them.\n",
     ),
     (["search", "x", "--min-score", "2"], 2, "Error: 'min_score' must be <= 1.0: 2.0.\n"),
     (
@@ -347,24 +347,43 @@ def test_no_color_reaches_a_file(process: Process, write: Write) -> None:
     assert b"\x1b" not in process("search", "valkey").stdout
 
 
-@pytest.mark.skipif(sys.platform == "win32", reason="a closed pipe is another error there")
-@pytest.mark.parametrize("command", [["search", "valkey", "-n", "3000"], ["files"], ["search", "valkey", "--json"]])
-def test_a_reader_that_has_enough_is_no_failure(here: Path, site: Site, write: Write, command: list[str]) -> None:
-    write("memory/a.md", "valkey\n\n" * 3000)
-    places = os.pathsep.join([str(site.folder), str(Path(__file__).parent.parent)])
+def to_nobody(site: Site, *arguments: str) -> subprocess.CompletedProcess[bytes]:
+    """Run the command with an output that nobody reads."""
     reading, writing = os.pipe()
     os.close(reading)
     try:
-        done = subprocess.run(
-            [sys.executable, "-c", "from kipu.cli import main; main()", *command],
+        return subprocess.run(
+            [sys.executable, "-c", "from kipu.cli import main; main()", *arguments],
             stdout=writing,
             stderr=subprocess.PIPE,
             timeout=60,
             check=False,
-            env={**os.environ, "PYTHONPATH": places},
+            env={**os.environ, "PYTHONPATH": places(site)},
         )
     finally:
         os.close(writing)
+
+
+def places(site: Site) -> str:
+    return os.pathsep.join([str(site.folder), str(Path(__file__).parent.parent)])
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="a closed pipe is another error there")
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["search", "valkey", "-n", "3000"],
+        ["files"],
+        ["search", "valkey", "--json"],
+        ["--help"],
+        ["--version"],
+        ["search", "--help"],
+    ],
+    ids=" ".join,
+)
+def test_a_reader_that_has_enough_is_no_failure(here: Path, site: Site, write: Write, command: list[str]) -> None:
+    write("memory/a.md", "valkey\n\n" * 3000)
+    done = to_nobody(site, *command)
     assert (done.returncode, done.stderr) == (0, b"")
 
 
@@ -374,22 +393,27 @@ def test_a_reader_that_has_enough_is_told_all_the_same_what_is_wrong(
     here: Path, site: Site, write: Write, options: list[str]
 ) -> None:
     write("memory/a.md", "valkey\n\n" * 3000)
-    places = os.pathsep.join([str(site.folder), str(Path(__file__).parent.parent)])
-    reading, writing = os.pipe()
-    os.close(reading)
-    try:
-        done = subprocess.run(
-            [sys.executable, "-c", "from kipu.cli import main; main()", "search", "valkey", "--source", "x", *options],
-            stdout=writing,
-            stderr=subprocess.PIPE,
-            timeout=60,
-            check=False,
-            env={**os.environ, "PYTHONPATH": places},
-        )
-    finally:
-        os.close(writing)
+    done = to_nobody(site, "search", "valkey", "--source", "x", *options)
     assert done.returncode == 0
     assert b'No memory file has the source "x".' in done.stderr
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="there is no such way to close a stream")
+@pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-", "<&- >&- 2>&-"])
+@pytest.mark.parametrize("command", ["search valkey", "search valkey --json", "plugins", "files", "index"])
+def test_a_stream_that_the_caller_closed_is_one_that_nobody_reads(
+    here: Path, site: Site, write: Write, command: str, closed: str
+) -> None:
+    write("memory/a.md", "valkey")
+    done = subprocess.run(
+        ["sh", "-c", f'"$0" -c "from kipu.cli import main; main()" {command} {closed}', sys.executable],
+        capture_output=True,
+        timeout=60,
+        check=False,
+        env={**os.environ, "PYTHONPATH": places(site)},
+    )
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert bool(done.stdout) == (">&-" not in closed.split())
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="there are no pseudo-terminals")

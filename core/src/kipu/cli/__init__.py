@@ -6,6 +6,7 @@ value is a click command: it can be listed without importing the plugin, and can
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import os
 import signal
@@ -17,9 +18,11 @@ from typing import TYPE_CHECKING, Any
 import click
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from ..entrypoints import EntryPoint
 
-__all__ = ["COMMANDS", "kipu", "main"]
+__all__ = ["COMMANDS", "kipu", "leave_stdout", "main"]
 
 # name: (module below this package, what it does)
 COMMANDS = {
@@ -81,6 +84,14 @@ class Commands(click.Group):
             raise PluginError(f'The command "{name}" of {distribution} is not a click command: {value}.')
         return loaded
 
+    def make_context(self, *arguments: Any, **options: Any) -> click.Context:
+        with _as_long_as_somebody_reads():
+            return super().make_context(*arguments, **options)
+
+    def invoke(self, context: click.Context) -> Any:
+        with _as_long_as_somebody_reads():
+            return super().invoke(context)
+
     def parse_args(self, context: click.Context, arguments: list[str]) -> list[str]:
         try:
             return super().parse_args(context, arguments)
@@ -114,14 +125,15 @@ class Commands(click.Group):
 
         return {point.name: point for point in entry_points("kipu.commands")}
 
-    def invoke(self, context: click.Context) -> Any:
-        try:
-            return super().invoke(context)
-        except BrokenPipeError:
-            from .common import leave_stdout
 
-            leave_stdout()  # whoever read our output has enough
-            return 0
+@contextlib.contextmanager
+def _as_long_as_somebody_reads() -> Iterator[None]:
+    """End without a failure where whoever read our output has enough; to click it would be one."""
+    try:
+        yield
+    except BrokenPipeError:
+        leave_stdout()
+        raise click.exceptions.Exit(0) from None
 
 
 def _show_version(context: click.Context, parameter: click.Parameter, value: bool) -> None:
@@ -162,14 +174,36 @@ def main(arguments: list[str] | None = None) -> None:
     gc.set_threshold(100_000)
     if threading.current_thread() is threading.main_thread():
         signal.signal(signal.SIGINT, _stop)
+    _open_what_is_closed()
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):  # Windows would use its code page, which lacks most of the world's letters
             stream.reconfigure(encoding="utf-8", errors="backslashreplace")
     code = _run(arguments)
+    try:
+        sys.stdout.flush()
+    except BrokenPipeError:
+        leave_stdout()
     # At exit, Python looks through everything that is still there for circles that could be freed. The process ends all
     # the same, and that search is a tenth of what a whole call costs.
     gc.freeze()
     sys.exit(code)
+
+
+def _open_what_is_closed() -> None:
+    """Have what a caller closed (``>&-``) lead nowhere: else the index would get its number, and what is printed."""
+    for number in range(3):
+        try:
+            os.fstat(number)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)  # takes the lowest number that is free
+    # Python has no stream for what was closed when it started; who prints expects one.
+    sys.stdout = sys.stdout or os.fdopen(1, "w", encoding="utf-8", closefd=False)
+    sys.stderr = sys.stderr or os.fdopen(2, "w", encoding="utf-8", closefd=False)
+
+
+def leave_stdout() -> None:
+    """Write to nobody from now on: Python would complain when it flushes a closed stream at exit."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
 
 
 def _stop(*_: object) -> None:

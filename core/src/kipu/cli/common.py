@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import functools
 import logging
-import os
 import re
 import sys
 import unicodedata
@@ -29,11 +28,11 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Output",
+    "check_scope",
     "count",
     "find_workspace",
     "folder_to_make",
     "harmless",
-    "leave_stdout",
     "load_plugins",
     "open_memory",
     "run",
@@ -78,6 +77,8 @@ class Output:
         try:
             click.echo(text, file=self._stdout)
         except BrokenPipeError:
+            from . import leave_stdout
+
             leave_stdout()  # whoever read has enough, and is told what else there is to say all the same
 
     def note(self, text: str) -> None:
@@ -126,11 +127,6 @@ class Output:
     def progress(self, what: str) -> Progress:
         """A progress bar on a terminal, and nothing elsewhere."""
         return Progress(what, shown=not self.quiet and sys.stderr.isatty())
-
-
-def leave_stdout() -> None:
-    """Write to nobody from now on: Python would complain when it flushes a closed stream at exit."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.__stdout__.fileno() if sys.__stdout__ else 1)
 
 
 def harmless(text: str, keep: str = "") -> str:
@@ -214,19 +210,23 @@ def shared_options(command: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _by_flag(said: str) -> str:
-    """A sentence about options, which Python names first or before a bracket, with the names that they have here."""
+    """A sentence that says what an option must be, with the name that this has here and not the one in Python."""
     options = click.get_current_context().command.params
     flags = {each.name: max(each.opts, key=len) for each in options if isinstance(each, click.Option)}
-    return re.sub(r"^\w+|\w+(?= \()", lambda name: flags.get(name[0], name[0]), said)
+    return re.sub(r"^\w+(?= must be )", lambda name: flags.get(name[0], name[0]), said)
 
 
 def scope_option(command: Callable[..., Any]) -> Callable[..., Any]:
     """Add the option --scope."""
     help_text = "The id of a user, an agent or a team: see and write its own source alone."
-    return click.option("--scope", metavar="ID", help=help_text, callback=_named)(command)
+    return click.option("--scope", metavar="ID", help=help_text, callback=check_scope)(command)
 
 
-def _named(context: click.Context, parameter: click.Parameter, given: str | None) -> str | None:
+def check_scope(context: click.Context, parameter: click.Parameter, given: str | None) -> str | None:
+    """An id as it was given.
+
+    :raises click.UsageError: it is empty, as of a variable that is not set.
+    """
     if given == "":
         raise click.UsageError("--scope names nobody: it is empty.")
     return given

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from .common import Output, harmless, open_memory, run, shared_options
+from .common import Output, check_scope, harmless, open_memory, run, shared_options
 from .flags import Searching, with_flags_of_plugins
 
 if TYPE_CHECKING:
@@ -60,7 +60,9 @@ def _make_command() -> click.Command:
         click.Option(["--since"], metavar="DATE", help="Only dated files of that day or later."),
         click.Option(["--until"], metavar="DATE", help="Only dated files of that day or earlier."),
         click.Option(["--as-of"], metavar="DATE", help="What was believed on that day."),
-        click.Option(["--scope"], metavar="ID", help="Only the source of a user, an agent or a team."),
+        click.Option(
+            ["--scope"], metavar="ID", callback=check_scope, help="Only the source of a user, an agent or a team."
+        ),
     ]
     return with_flags_of_plugins(command)
 

@@ -8,7 +8,7 @@ import attrs
 import click
 
 from ..types import Place
-from .common import Output, count, harmless, open_memory, run, shared_options
+from .common import Output, check_scope, count, harmless, open_memory, run, shared_options
 from .flags import Searching, with_flags_of_plugins
 
 if TYPE_CHECKING:
@@ -120,7 +120,9 @@ def _make_command() -> click.Command:
         click.Option(["--since"], metavar="DATE", help="Only dated files of this day or later."),
         click.Option(["--until"], metavar="DATE", help="Only dated files of this day or earlier."),
         click.Option(["--as-of"], metavar="DATE", help="What was believed on that day."),
-        click.Option(["--scope"], metavar="ID", help="Only the source of a user, an agent or a team."),
+        click.Option(
+            ["--scope"], metavar="ID", callback=check_scope, help="Only the source of a user, an agent or a team."
+        ),
         click.Option(["--no-sync"], is_flag=True, help="Answer from the index as it is."),
         click.Option(["--full"], is_flag=True, help="Print whole chunks."),
         click.Option(["--explain"], is_flag=True, help="Say how each result came to stand where it stands."),
