@@ -188,7 +188,10 @@ def _says(path: str, wanted: str) -> bool:
 
 
 def _put_back(taken: str, step: Step) -> None:
-    """Put back what was taken from the place of a file, whatever it is, unless somebody has saved it once more."""
+    """Put back what was taken from the place of a file, whatever it is, unless somebody has saved it once more.
+
+    :raises OSError: what stood there then cannot be read: it is kept among our files, to be looked at once more.
+    """
     if not step.after:
         put_new(taken, step.real)
         return
@@ -197,7 +200,7 @@ def _put_back(taken: str, step: Step) -> None:
     except FileNotFoundError:  # somebody removed what we had put there
         put_new(taken, step.real)
         return
-    if said is not None and not _says(said, step.after):
+    if said is not None and said_by(said) != step.after:
         os.replace(said, step.real)
 
 
