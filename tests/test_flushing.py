@@ -180,6 +180,13 @@ async def test_a_dry_run_shows_what_would_be_written(memory: Memory, server: Com
     assert list((workspace / "memory").iterdir()) == []
 
 
+async def test_a_dry_run_shows_nothing_that_is_remembered_already(memory: Memory, server: CompletionServer) -> None:
+    await memory.remember("The pager belongs to Grace this week.")
+    server.always("- The pager belongs to Grace this week.\n- The build takes nine minutes.")
+    would, did = [await memory.flush(SAID, dry_run=dry_run) for dry_run in (True, False)]
+    assert str(would) == str(did) == "- The build takes nine minutes."
+
+
 async def test_what_recall_put_into_a_conversation_is_not_extracted_again(
     memory: Memory, server: CompletionServer
 ) -> None:

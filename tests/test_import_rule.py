@@ -27,7 +27,7 @@ ORDER = [
     ["conversations"],
     ["searchable"],
     ["keeping", "reading", "recalling"],
-    ["syncing", "superseding"],
+    ["syncing", "superseding", "rewording"],
     ["embedding", "explaining", "locating", "watching"],
     ["searching", "indexing", "runs"],
     ["components", "changes", "chunking", "validity", "writing"],

@@ -401,7 +401,7 @@ async def test_half_a_surrogate_pair_does_not_harm_the_file(memory, workspace):
     note = await memory.remember("broken \ud83e emoji", metadata={"origin": "half \udda6"})
     assert "emoji" in (workspace / note.path).read_text("utf-8")
     note = await memory.edit("broken \ud83e again", path=note.path, start=note.start_line, end=note.end_line)
-    assert said(workspace / note.path)[2] == note.text
+    assert said(workspace / note.path)[2] == f"- {note.text}"
     assert len(await memory.search("again")) == 1
 
 
@@ -478,7 +478,7 @@ async def test_what_a_preparer_makes_of_a_text_is_what_is_written_compared_and_r
         assert (note.text, list(note.notes)) == (FACT.upper(), ["shouted for memory/likes.md"] * 2)
         assert (await memory.remember(FACT.title())).duplicate_of is not None
         note = await memory.edit("edited", path="memory/likes.md", start=1)
-        assert (said(workspace / note.path)[0], note.text) == ("EDITED", "EDITED")
+        assert (said(workspace / note.path)[0], note.text) == ("- EDITED", "EDITED")
 
 
 async def test_where_a_preparer_fails_nothing_is_written_and_the_text_is_not_told(workspace):

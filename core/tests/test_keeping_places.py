@@ -290,17 +290,21 @@ async def test_what_is_known_of_one_of_several_entries_is_not_given_to_another_o
 @pytest.mark.parametrize(
     ("lines", "text", "after", "gone"),
     [
-        ((1, 2), "- new\n  [tags: b]", "- new\n  [tags: b]\n- two\n  [id: q]\n", ["[id: p; tags: a]"]),
+        ((1, 2), "- new\n  [tags: b]", "- new\n  [tags: b]\n- two\n  [id: q]\n", ["[id: p]"]),
+        ((1, 2), "- new\n  [tags: b; id: p]", "- new\n  [tags: b; id: p]\n- two\n  [id: q]\n", []),
         ((1, 4), "- new", "- new\n", ["[id: p; tags: a]", "[id: q]"]),
         ((2, 2), "  more", "- one\n  more\n- two\n  [id: q]\n", ["[id: p; tags: a]"]),
+        ((2, 2), "  [id: p]", "- one\n  [id: p]\n- two\n  [id: q]\n", ["[tags: a]"]),
         ((1, 1), "- new", "- new\n  [id: p; tags: a]\n- two\n  [id: q]\n", []),
+        ((1, 1), "new", "- new\n  [id: p; tags: a]\n- two\n  [id: q]\n", []),
         ((2, 4), "- new", "- one\n- new\n", ["[id: p; tags: a]", "[id: q]"]),
         ((1, 2), "- new\n- more", "- new\n- more\n- two\n  [id: q]\n", ["[id: p; tags: a]"]),
         ((1, 2), "## New", "## New\n- two\n  [id: q]\n", ["[id: p; tags: a]"]),
-        ((1, 2), "New\n===", "New\n===\n- two\n  [id: q]\n", ["[id: p; tags: a]"]),
         ((1, 2), "| a |\n|---|", "| a |\n|---|\n- two\n  [id: q]\n", ["[id: p; tags: a]"]),
         ((1, 2), "```\nx\n```", "```\nx\n```\n- two\n  [id: q]\n", ["[id: p; tags: a]"]),
-        ((1, 2), "A new one.", "A new one.\n[id: p; tags: a]\n- two\n  [id: q]\n", []),
+        ((1, 1), "# New", "# New\n  [id: p; tags: a]\n- two\n  [id: q]\n", ["[id: p; tags: a]"]),
+        ((1, 2), "A new\none.", "- A new\n  one.\n  [id: p; tags: a]\n- two\n  [id: q]\n", []),
+        ((1, 2), "> A new one.", "> A new one.\n[id: p; tags: a]\n- two\n  [id: q]\n", []),
         ((1, 2), "- ```\n  x\n  ```", "- ```\n  x\n  ```\n  [id: p; tags: a]\n- two\n  [id: q]\n", []),
         ((1, 2), "  - new", "  - new\n    [id: p; tags: a]\n- two\n  [id: q]\n", []),
     ],
@@ -310,6 +314,59 @@ async def test_what_is_known_goes_only_where_that_is_asked_for_and_is_told(memor
     note = await memory.edit(text, path="memory/a.md", start=lines[0], end=lines[1])
     assert file.read_text("utf-8") == after
     assert note.notes == [f"What was known of it is not there any more: {line}" for line in gone]
+
+
+async def test_what_is_known_of_one_entry_that_becomes_two_is_told(memory, write):
+    write("memory/a.md", "- one\n  [id: p]\n")
+    note = await memory.edit("- one\n- more", path="memory/a.md", start=1)
+    assert note.notes == ["There are more entries now, and of the last alone is known what was of one: [id: p]"]
+
+
+async def test_of_two_entries_of_which_the_same_is_known_one_is_told_to_have_lost_it(memory, write):
+    write("memory/a.md", "- one\n  [tags: a]\n- two\n  [tags: a]\n")
+    note = await memory.edit("- one\n  [tags: a]\n- two", path="memory/a.md", start=1, end=4)
+    assert note.notes == []  # both pairs are said, of one of them
+    note = await memory.edit("- one\n- two", path="memory/a.md", start=1, end=3)
+    assert note.notes == ["What was known of it is not there any more: [tags: a]"]
+
+
+async def test_an_item_stays_one_and_becomes_no_part_of_the_one_above(memory, write):
+    file = write("memory/a.md", "- redis\n- other\n- third\n")
+    note = await memory.remember("valkey", file="a.md", supersedes="memory/a.md:1")
+    await memory.edit("cache is valkey 8,\nsince May", chunk=note.chunk)
+    assert file.read_text("utf-8").endswith(f"- third\n- cache is valkey 8,\n  since May\n  [id: {note.id}]\n")
+    assert any("- third" in result.text for result in await memory.search("third", as_of="2001-01-01"))
+
+
+@pytest.mark.parametrize(("text", "kept"), [("- new", True), ("new", True), ("## New\n\n- new", False)])
+async def test_the_headings_that_a_chunk_begins_with_stay(memory, write, text, kept):
+    file = write("memory/a.md", "# A\n\n## Facts\n\n- one\n  [id: p]\n\n## Others\n\n- two\n")
+    (result, *_) = await memory.search("one")
+    assert result.text.startswith("# A\n\n## Facts")
+    note = await memory.edit(text, chunk=result.chunk)
+    above = "# A\n\n## Facts" if kept else "## New"
+    assert file.read_text("utf-8") == f"{above}\n\n- new\n  [id: p]\n\n## Others\n\n- two\n"
+    assert note.start_line == (5 if kept else 1)
+
+
+async def test_an_entry_that_goes_on_with_what_is_left_of_another_one_is_told(memory, write):
+    text = "- one\n  goes on\n  [id: p]\n- two\n  goes on\n  [id: q]\n"
+    said = "What stood in memory/a.md:1-3 is another entry now, with more or less in it. Look at it."
+    write("memory/a.md", text)
+    assert said in (await memory.forget(path="memory/a.md", start=4)).notes
+    write("memory/a.md", text)
+    assert said in (await memory.move("b.md", path="memory/a.md", start=4)).notes
+    write("memory/a.md", text)
+    assert said in (await memory.edit("  more", path="memory/a.md", start=4)).notes
+    write("memory/a.md", text)
+    assert said not in (await memory.forget(path="memory/a.md", start=4, end=6)).notes
+
+
+async def test_what_said_that_something_forgotten_took_its_place_is_told(memory):
+    await memory.remember("zebra one", file="a.md")
+    new = await memory.remember("zebra two", file="a.md", supersedes="memory/a.md:1")
+    receipt = await memory.forget(path="memory/a.md", start=new.start_line, end=new.end_line)
+    assert f"memory/a.md:1-2 says that {new.id} took its place, which is not there any more." in receipt.notes
 
 
 async def test_a_heading_that_was_above_nothing_stays(memory, workspace, write):

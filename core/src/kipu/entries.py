@@ -30,8 +30,6 @@ __all__ = [
     "entries_of",
     "fenced",
     "format_entry",
-    "kept_below",
-    "known_lines",
     "metadata_line",
     "normalized",
     "read_metadata",
@@ -46,7 +44,6 @@ _ITEM = re.compile(r"(?:[-*+]|[0-9]{1,9}[.)])[ \t]")
 _HEADING = re.compile(r"#{1,6}(?:[ \t]|$)")
 _FENCE = re.compile(r"(`{3,}|~{3,})")
 _RULE = re.compile(r"(?:-[ \t]*+){3,}$")
-_ENDS_BLOCK = re.compile(r"[ \t]*(?:\||`{3}|~{3}|=+[ \t]*$|-+[ \t]*$|#{1,6}(?:[ \t]|$)|.*-->[ \t]*$)")
 _INDENT = "  "
 
 
@@ -206,28 +203,6 @@ def _block_end(lines: Sequence[str], start: int, inside: Sequence[bool]) -> int:
         if not line.strip() or (index > start and (_HEADING.match(line) or _ITEM.match(line))):
             return index
     return len(lines)
-
-
-def kept_below(old: Sequence[str], new: Sequence[str]) -> list[str]:
-    """The line of metadata that stays when the lines of an entry are replaced by those of another one.
-
-    It is nothing where they bring one of their own, where the old or the new lines are not those of a single entry, and
-    below what goes on in no further line, such as a table.
-    """
-    before, last = entries_of(old), new[-1]
-    if len(before) != 1 or not before[0].metadata or known_lines(new):
-        return []
-    margin = new[0][: len(new[0]) - len(new[0].lstrip())]
-    is_item = _ITEM.match(new[0].lstrip()) is not None
-    line = f"{margin}{_INDENT * is_item}{known_lines(old)[-1].strip()}"
-    after = entries_of([*new, line])
-    is_one = len(after) == 1 and after[0].metadata == before[0].metadata
-    return [line] if is_one and (is_item or not _ENDS_BLOCK.match(last)) else []
-
-
-def known_lines(lines: Sequence[str]) -> list[str]:
-    """The lines of metadata among some lines."""
-    return [line for line, inside in zip(lines, fenced(lines), strict=True) if not inside and read_metadata(line)]
 
 
 def fenced(lines: Sequence[str]) -> list[bool]:

@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import attrs
 
-from . import editing
 from .disk import write_new
 from .entries import entries_of, normalized
 from .errors import IndexUnavailableError, KipuError, MemoryFileError
 from .files import HIDDEN_FOLDER
 from .index import CHUNKS_AND_FILES
 from .locating import telling_word
+from .rewording import below_its_headings
 from .types import Place, Receipt, Trace
 
 if TYPE_CHECKING:
@@ -70,10 +70,8 @@ class Forgetting:
         async with self._keeping.writer.locked():
             await self._syncing.take_in()
             target = await self._where.target(chunk, path, start, end, expected)
-            if chunk is not None and (above := editing.below_headings(target.text)):
-                # Other chunks may stand below the same headings; those that nothing is left below go by themselves.
-                text = "\n".join(target.text.split("\n")[above:])
-                target = target._replace(start_line=target.start_line + above, text=text)
+            if chunk is not None:
+                target = below_its_headings(target)  # headings that nothing is left below go by themselves
             if metadata := await self._where.metadata_below(target):
                 # What is known of an entry goes with it.
                 text = f"{target.text}\n{metadata}"
@@ -81,7 +79,7 @@ class Forgetting:
             await asyncio.to_thread(self._mark)
             said_before = (await asyncio.to_thread(_text_of, target.real)).count(target.text)
             before = await self._found(target)
-            await self._keeping.take_out(target)
+            notes = await self._keeping.take_out(target)
             try:
                 await self._syncing.take_in()  # everything: another hard link to the file has its text still
                 await self._syncing.scrub(before.hashes)
@@ -95,7 +93,13 @@ class Forgetting:
                 # The tables of a strategy that is not used here, perhaps: they are made anew when they are used.
                 await self._syncing.make_tables_anew()
                 receipt = await self._receipt(target, before, said_before)
-            receipt = attrs.evolve(receipt, notes=[*receipt.notes, *self._keeping.writer.told()])
+            for entry in entries_of(target.text.split("\n")):
+                notes += [
+                    f"{place} says that {id} took its place, which is not there any more."
+                    for id in filter(None, [entry.metadata.get("id")])
+                    for place in await self._where.superseded_by(id)
+                ]
+            receipt = attrs.evolve(receipt, notes=[*receipt.notes, *notes, *self._keeping.writer.told()])
             if any(trace.after for trace in receipt.traces):
                 note = (
                     "Another process is reading the index, which keeps what it reads on the disk until it is done. Who "

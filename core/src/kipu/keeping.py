@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from . import editing
 from .decoding import NotTextError, TextFile
-from .entries import check_metadata, entries_of, format_entry, kept_below, known_lines, normalized, said_in
+from .entries import check_metadata, entries_of, format_entry, normalized, said_in
 from .errors import FileChangedError, KipuError, MemoryFileError, PluginFailedError, QueryError
 from .locating import checked_lines, inside_of, read_file
+from .rewording import below_its_headings, disturbed, reworded
 from .superseding import entry_at, noted, superseded
 from .types import Note, Place, Prepared
 from .writing import FileChange
@@ -115,10 +116,7 @@ class Keeping:
         :param texts: as they were prepared.
         """
         await self._syncing.take_in()
-        new: list[str] = []
-        for said in map(said_in, texts):
-            if normalized(said) not in map(normalized, new) and not await self._where.same(said, path, metadata):
-                new.append(said)
+        new = await self.not_said_yet(texts, path, metadata)
         if not new:
             return []
         starts, lengths = await self._add(path, real, [(said, metadata) for said in new], None, None, None)
@@ -128,6 +126,14 @@ class Keeping:
             Note(path, place.start_line, place.end_line, said, await self._where.chunk_at(place), notes=notes)
             for place, said in zip(places, new, strict=True)
         ]
+
+    async def not_said_yet(self, texts: Sequence[str], path: str, metadata: Mapping[str, str]) -> list[str]:
+        """Those of several texts that the source of a file does not say, as far as the index knows; each once."""
+        new: list[str] = []
+        for said in map(said_in, texts):
+            if normalized(said) not in map(normalized, new) and not await self._where.same(said, path, metadata):
+                new.append(said)
+        return new
 
     async def _add(
         self,
@@ -205,7 +211,7 @@ class Keeping:
 
     async def _seen_as_superseded(self, old: Target, id: str) -> list[str]:
         """A sentence where searches do not see that an entry was superseded."""
-        if await self._where.is_superseded_by(old.path, id):
+        if any(place.path == old.path for place in await self._where.superseded_by(id)):
             return []
         place = Place(old.path, old.start_line, old.end_line)
         return [f"Searches do not see that it takes the place of {place}: that stands in a comment or in front matter."]
@@ -242,20 +248,18 @@ class Keeping:
             await self._syncing.take_in()
             target = await self._where.target(chunk, path, start, end, expected)
             said, notes = await self.prepared("\n".join(lines), target.path)
-            old, new = target.text.split("\n"), said.split("\n")
-            new += kept_below(old, new)
-            gone = [line.strip() for line in known_lines(old) if line.strip() not in map(str.strip, new)]
-            notes += [f"What was known of it is not there any more: {line}" for line in gone]
+            if chunk is not None:
+                target = below_its_headings(target, said)
 
-            async def attempt() -> None:
+            async def attempt() -> tuple[int, list[str]]:
                 data, file = await asyncio.to_thread(read_file, target.real, target.path)
-                after = inside_of(file, target).replace(target.text, "\n".join(new), 1)
-                changed = editing.replace(file, target.start_line, target.end_line, after.split("\n"))
+                changed, length, not_known = reworded(file, target, said)
                 await self.writer.apply([FileChange(target.real, data, self._encoded(changed, target.path))])
+                return length, not_known
 
-            await _again(attempt)
-            notes += await self._indexed([target.path])
-        last = target.start_line + len(new) - 1
+            length, not_known = await _again(attempt)
+            notes += [*not_known, *await self._indexed([target.path])]
+        last = target.start_line + length - 1
         name = await self._where.chunk_at(Place(target.path, target.start_line, last))
         return Note(target.path, target.start_line, last, said, name, notes=notes)
 
@@ -283,7 +287,7 @@ class Keeping:
             if not whole and (metadata := await self._where.metadata_below(target)):
                 target = target._replace(end_line=target.end_line + 1, text=f"{target.text}\n{metadata}")
 
-            async def attempt() -> int:
+            async def attempt() -> tuple[int, list[str]]:
                 data, file = await asyncio.to_thread(read_file, target.real, target.path)
                 there, other = await asyncio.to_thread(read_file, real, name)
                 if whole:
@@ -291,7 +295,7 @@ class Keeping:
                         raise QueryError(f"{name} is there already. Name the lines that are to be moved into it.")
                     moved = FileChange(real, None, data, like=target.real)
                     await self.writer.apply([moved, FileChange(target.real, data, None)])
-                    return 1
+                    return 1, []
                 inside_of(file, target)
                 changed, first = editing.append(other, editing.from_the_margin(target.text.split("\n")))
                 left = self._without(file, target)
@@ -301,25 +305,26 @@ class Keeping:
                         FileChange(target.real, data, None if left is None else left.data()),
                     ]
                 )
-                return first
+                return first, disturbed(file, left, target)
 
-            first = await _again(attempt)
-            notes = await self._indexed([target.path, name], everything=whole)
+            first, notes = await _again(attempt)
+            notes += await self._indexed([target.path, name], everything=whole)
         last = first + target.text.count("\n")
         return Note(name, first, last, target.text, await self._where.chunk_at(Place(name, first, last)), notes=notes)
 
-    async def take_out(self, target: Target) -> None:
-        """Remove lines from their file. Call it while you hold the lock."""
+    async def take_out(self, target: Target) -> list[str]:
+        """Remove lines from their file. Call it while you hold the lock. What became of others, in sentences."""
 
-        async def attempt() -> None:
+        async def attempt() -> list[str]:
             data, file = await asyncio.to_thread(read_file, target.real, target.path)
             inside_of(file, target)
             left = self._without(file, target)
             if left is None and self._where.is_link(target.path):
                 left = TextFile([])  # the file is another one's: it stays, and says nothing
             await self.writer.apply([FileChange(target.real, data, None if left is None else left.data())])
+            return disturbed(file, left, target)
 
-        await _again(attempt)
+        return await _again(attempt)
 
     @staticmethod
     def _without(file: TextFile, target: Target) -> TextFile | None:

@@ -197,14 +197,18 @@ class Locating:
         entries = (entry for entry in entries_of(file.plain_lines) if entry.start_line == place.start_line)
         return next((entry.metadata.get("id") for entry in entries), None)
 
-    async def is_superseded_by(self, path: str, id: str) -> bool:
-        """Whether the index knows that something in a file was superseded by the entry with that id."""
+    async def superseded_by(self, id: str) -> list[Place]:
+        """What the index knows to be superseded by the entry with that id, as far as this memory sees it."""
         async with self._database.reader() as connection:
             rows = await connection.execute_fetchall(
-                f"SELECT chunks.metadata FROM {CHUNKS_AND_FILES} WHERE files.path = ? AND chunks.metadata != ''",
-                (path,),
+                f"SELECT chunks.metadata, files.path, start_line, end_line FROM {CHUNKS_AND_FILES} "
+                "WHERE instr(chunks.metadata, 'superseded_by')"
             )
-        return any(json.loads(row[0]).get("superseded_by") == id for row in rows)
+        return [
+            Place(*place)
+            for metadata, *place in rows
+            if json.loads(metadata).get("superseded_by") == id and self.scope.sees(place[0])
+        ]
 
     def is_link(self, path: str) -> bool:
         """Whether a file is reached by a symbolic link, so that the file itself is another one's."""

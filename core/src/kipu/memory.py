@@ -218,7 +218,8 @@ class Memory(SearchableMemory):
     ) -> Note:
         """Put a text in the place of a chunk, or of lines of a file; nothing else in the file is touched.
 
-        What is known of an entry, its line of metadata, stays below the text, unless this brings one of its own.
+        An item stays an item, and what is known of an entry, its line of metadata, stays below it, unless the text
+        brings a mark or a line of its own. Of a chunk, the headings stay that it begins with. What goes is told.
 
         :param text: what stands there then, with the marks of Markdown that it has.
         :param chunk: the chunk, as a search names it.
