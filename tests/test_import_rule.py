@@ -43,8 +43,9 @@ ORDER = [
     ["data", "editing", "outcomes"],
     ["entries", "journal"],
     ["decoding", "errors", "steps"],
+    ["exchanging"],
     # Leaves: they import nothing of ours.
-    ["demo", "disk", "driver", "entrypoints", "exchanging", "schema", "snippets", "turns"],
+    ["demo", "disk", "driver", "entrypoints", "schema", "snippets", "turns"],
 ]
 RANKS = {name: rank for rank, names in enumerate(ORDER) for name in names}
 

@@ -10,7 +10,19 @@ import errno
 import os
 import stat
 
-__all__ = ["read_regular", "write_new"]
+__all__ = ["is_there", "read_regular", "write_new"]
+
+
+def is_there(path: str | os.PathLike[str]) -> bool:
+    """Whether something stands there, a link that leads nowhere included.
+
+    :raises OSError: that cannot be told; `os.path.lexists` would say no.
+    """
+    try:
+        os.lstat(path)
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+    return True
 
 
 def read_regular(path: str | os.PathLike[str], largest: int | None = None) -> bytes:

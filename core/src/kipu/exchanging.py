@@ -15,6 +15,8 @@ from contextlib import suppress
 from functools import cache
 from typing import Any
 
+from .disk import is_there
+
 __all__ = ["put_in_place_of", "put_new", "sync_folder"]
 
 _FROM_HERE = -100  # AT_FDCWD: relative paths would be taken from the working directory; ours are absolute
@@ -31,7 +33,7 @@ def put_new(temporary: str, real: str) -> bool:
     except FileExistsError:
         return False
     except OSError:  # there are no hard links here, or none of what this is
-        if os.path.lexists(real):
+        if is_there(real):
             return False
         os.replace(temporary, real)
     else:

@@ -200,6 +200,10 @@ class Forgetting:
                 f"The text has no word of {_SHORTEST_WORD} letters or more that stands nowhere else, so the pages of "
                 "the index could not be searched for it."
             )
+        notes += [
+            f"{path} has what was set aside after an error, which may hold the text. Look at it, and remove it."
+            for path in sorted(self._hidden.glob("unusable-*"))
+        ]
         if (self._root / ".git").exists():
             notes.append("Kipu does not change what git has of the file: an earlier commit may still hold the text.")
         return Receipt(target.path, target.start_line, target.end_line, digest, traces, elsewhere, notes)

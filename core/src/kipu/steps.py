@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 import attrs
 
-from .disk import read_regular
+from .disk import is_there, read_regular
 from .exchanging import put_in_place_of, put_new, sync_folder
 
 if TYPE_CHECKING:
@@ -33,6 +33,7 @@ __all__ = [
     "put_in_place",
     "said_by",
     "take_back",
+    "were_taken_back",
 ]
 
 _LARGEST = 64_000_000
@@ -96,12 +97,16 @@ class Step:
 
     def left(self) -> list[str]:
         """What is left of the step: its temporary file, and what was kept beside it."""
-        return [path for ending in ENDINGS if os.path.lexists(path := f"{self.temporary}{ending}")]
+        return [path for path in self.names() if is_there(path)]
+
+    def names(self) -> list[str]:
+        """What all of that would be called."""
+        return [f"{self.temporary}{ending}" for ending in ENDINGS]
 
     def free(self) -> str:
         """Where something can be kept."""
-        paths = [f"{self.temporary}{ending}" for ending in ENDINGS[2:]]
-        return next((path for path in paths if not os.path.lexists(path)), paths[-1])
+        paths = self.names()[2:]
+        return next((path for path in paths if not is_there(path)), paths[-1])
 
 
 def digest(data: bytes | None) -> str:
@@ -132,6 +137,16 @@ def are_made(changes: Sequence[Step]) -> bool:
     :raises OSError: one of them cannot be read.
     """
     return all(said_by(step.real) == step.after for step in changes)
+
+
+def were_taken_back(changes: Sequence[Step]) -> bool:
+    """Whether a killed process had begun to take several changes back: what it put back is not in its place any more.
+
+    Who began them anew could not take them back a second time.
+
+    :raises OSError: something cannot be read.
+    """
+    return len(changes) > 1 and any(step.before and said_by(step.saved) != step.before for step in changes)
 
 
 def put_in_place(step: Step) -> bool:

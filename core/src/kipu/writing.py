@@ -18,7 +18,7 @@ import re
 import stat
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
 
 from . import journal, steps
 from .database import make_hidden_folder
@@ -259,37 +259,50 @@ class Writer:
         :return: the changes that were made: all of them, or none.
         :raises MemoryFileError: what was begun stays as it is, for whoever writes next; or it would be done once more.
         """
-        try:
+        for may_be_of_the_moment in (True, False):
             try:
                 made, problem = self._finish(self._begun() if journal.NAME in self._ours() else [])
                 ours = self._ours()
-                elsewhere = [self._elsewhere(name) for name in ours if name.endswith(".elsewhere")]
+                elsewhere = {name: self._elsewhere(name) for name in ours if name.endswith(".elsewhere")}
+                break
             except (OSError, ValueError) as error:
-                aside = self._set_aside(self._ours())
-                raise _GivenUpError(
-                    f"What was begun cannot be finished, and not be undone: {_said(error)}. What is left of it was set "
-                    f"aside in {aside}."
-                ) from error
-        except OSError as error:
-            raise MemoryFileError(
-                f"{_name(error)} cannot be written: {error.strerror or error}. What was begun there is finished, or "
-                "undone, by whoever writes next."
-            ) from error
+                if not may_be_of_the_moment or isinstance(error, ValueError):
+                    self._give_up(error)
         if journal.NAME in ours:
             journal.end(self._folder)
-        self._remove([*(str(self._folder / name) for name in ours), *itertools.chain(*elsewhere)])
+        for name, paths in elsewhere.items():
+            if not self._remove(paths):
+                ours.remove(name)  # the note stays, so that they are found
+        self._remove([str(self._folder / name) for name in ours])
         if problem is not None:
             raise _GivenUpError(str(_cannot_write(problem))) from problem
         return made
 
-    def _remove(self, paths: Sequence[str]) -> None:
-        """Remove what nobody needs any more. What cannot be removed is in nobody's way."""
+    def _remove(self, paths: Sequence[str]) -> bool:
+        """Remove what nobody needs any more, and is in nobody's way where that cannot be: whether all of it was."""
+        all_removed = True
         for path in paths:
             try:
-                with contextlib.suppress(FileNotFoundError, IsADirectoryError):  # a folder is none of ours
+                with contextlib.suppress(FileNotFoundError, NotADirectoryError, IsADirectoryError):  # none is ours
                     os.remove(path)
             except OSError as error:
+                all_removed = False
                 self._tell(f"{path} cannot be removed: {error.strerror or error}. Nobody needs it any more.")
+        return all_removed
+
+    def _give_up(self, error: OSError | ValueError) -> NoReturn:
+        """Set aside what was begun, so that it keeps nobody from going on."""
+        try:
+            aside = self._set_aside(self._ours())
+        except OSError as worse:
+            raise MemoryFileError(
+                f"{_name(worse)} cannot be written: {worse.strerror or worse}. What was begun there is finished, or "
+                "undone, by whoever writes next."
+            ) from worse
+        raise _GivenUpError(
+            f"What was begun cannot be finished, and not be undone: {_said(error)}. What is left of it was set aside "
+            f"in {aside}."
+        ) from error
 
     def _begun(self) -> list[Step]:
         """The steps of the journal.
@@ -312,7 +325,8 @@ class Writer:
         problem = None
         try:
             given_back = [steps.give_back(step, self._tell_of(step)) for step in begun]
-            if not any(given_back) and all(map(steps.put_in_place, begun)):
+            undone = steps.were_taken_back(begun) and not steps.are_made(begun)
+            if not any(given_back) and not undone and all(map(steps.put_in_place, begun)):
                 return begun, None
         except OSError as error:
             problem = error
@@ -345,7 +359,7 @@ class Writer:
         return sorted(names)
 
     def _elsewhere(self, name: str) -> list[str]:
-        """The temporary file that a note is about, which does not lie in ``.kipu``, and what was kept beside it.
+        """The temporary file that a note is about, which does not lie in ``.kipu``, and what may be kept beside it.
 
         :raises ValueError: it is none of ours.
         """
@@ -353,7 +367,7 @@ class Writer:
         temporary, _, real = said.partition("\0")
         if not self._is_beside(temporary, real):
             raise ValueError(f"{name} names {said!r}, which is no temporary file of Kipu")
-        return Step("", temporary, "", "").left()
+        return Step("", temporary, "", "").names()
 
     def _is_beside(self, temporary: str, real: str) -> bool:
         """Whether this is where a memory file is written first where it is on another disk: in a folder above it."""

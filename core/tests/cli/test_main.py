@@ -398,6 +398,67 @@ def test_a_reader_that_has_enough_is_told_all_the_same_what_is_wrong(
     assert b'No memory file has the source "x".' in done.stderr
 
 
+@pytest.mark.skipif(sys.platform == "win32", reason="a closed pipe is another error there")
+def test_what_was_asked_for_is_done_also_where_nobody_reads_what_is_said_of_it(
+    here: Path, site: Site, write: Write
+) -> None:
+    write("memory/a.md", "- valkey\n")
+
+    def unheard(*arguments: str) -> int:
+        reading, writing = os.pipe()
+        os.close(reading)
+        try:
+            return subprocess.run(
+                [sys.executable, "-c", "from kipu.cli import main; main()", *arguments],
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=writing,
+                timeout=60,
+                check=False,
+                env={**os.environ, "PYTHONPATH": places(site)},
+            ).returncode
+        finally:
+            os.close(writing)
+
+    assert unheard("search", "valkey", "--source", "x") == 0
+    assert unheard("search", "valkey", "-n", "0") == 2
+    assert unheard("search") == 2
+    assert unheard("forget", "memory/a.md:1") == 2  # nobody could be asked
+    assert (here / "memory/a.md").exists()
+    assert unheard("forget", "memory/a.md:1", "--yes") == 0
+    assert not (here / "memory/a.md").exists()
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="a closed pipe is another error there")
+@pytest.mark.parametrize("options", [[], ["--json"]])
+def test_watching_ends_when_nobody_reads_along(here: Path, site: Site, write: Write, options: list[str]) -> None:
+    write("memory/a.md", "valkey")
+    with subprocess.Popen(
+        [sys.executable, "-c", "from kipu.cli import main; main()", "watch", *options],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env={**os.environ, "PYTHONPATH": places(site)},
+    ) as watching:
+        assert watching.stdout
+        assert watching.stderr
+        assert b"Watching" in watching.stderr.readline()
+        watching.stdout.close()
+        write("memory/b.md", "redis")
+        assert watching.wait(60) == 0
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="there is no such way to close a stream")
+def test_a_text_that_cannot_be_read_is_none(here: Path, site: Site) -> None:
+    done = subprocess.run(
+        ["sh", "-c", '"$0" -c "from kipu.cli import main; main()" remember <&-', sys.executable],
+        capture_output=True,
+        timeout=60,
+        check=False,
+        env={**os.environ, "PYTHONPATH": places(site)},
+    )
+    assert (done.returncode, done.stderr) == (2, b"Error: There is nothing to remember: the text is empty.\n")
+
+
 @pytest.mark.skipif(sys.platform == "win32", reason="there is no such way to close a stream")
 @pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-", "<&- >&- 2>&-"])
 @pytest.mark.parametrize("command", ["search valkey", "search valkey --json", "plugins", "files", "index"])

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from ..entrypoints import EntryPoint
 
-__all__ = ["COMMANDS", "kipu", "leave_stdout", "main"]
+__all__ = ["COMMANDS", "kipu", "leave", "main", "tell"]
 
 # name: (module below this package, what it does)
 COMMANDS = {
@@ -132,7 +132,7 @@ def _as_long_as_somebody_reads() -> Iterator[None]:
     try:
         yield
     except BrokenPipeError:
-        leave_stdout()
+        leave(1)
         raise click.exceptions.Exit(0) from None
 
 
@@ -182,7 +182,7 @@ def main(arguments: list[str] | None = None) -> None:
     try:
         sys.stdout.flush()
     except BrokenPipeError:
-        leave_stdout()
+        leave(1)
     # At exit, Python looks through everything that is still there for circles that could be freed. The process ends all
     # the same, and that search is a tenth of what a whole call costs.
     gc.freeze()
@@ -197,13 +197,22 @@ def _open_what_is_closed() -> None:
         except OSError:
             os.open(os.devnull, os.O_RDWR)  # takes the lowest number that is free
     # Python has no stream for what was closed when it started; who prints expects one.
+    sys.stdin = sys.stdin or os.fdopen(0, encoding="utf-8", closefd=False)
     sys.stdout = sys.stdout or os.fdopen(1, "w", encoding="utf-8", closefd=False)
     sys.stderr = sys.stderr or os.fdopen(2, "w", encoding="utf-8", closefd=False)
 
 
-def leave_stdout() -> None:
+def leave(stream: int) -> None:
     """Write to nobody from now on: Python would complain when it flushes a closed stream at exit."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+    os.dup2(os.open(os.devnull, os.O_WRONLY), stream)
+
+
+def tell(text: str = "") -> None:
+    """Tell people something. They may have stopped to read: what was asked for is done all the same."""
+    try:
+        click.echo(text, err=True)
+    except BrokenPipeError:
+        leave(2)
 
 
 def _stop(*_: object) -> None:
@@ -219,10 +228,13 @@ def _run(arguments: list[str] | None) -> Any:
     except click.exceptions.Exit as error:
         return error.exit_code
     except click.ClickException as error:
-        error.show()
+        try:
+            error.show()
+        except BrokenPipeError:
+            leave(2)
         return error.exit_code
     except (click.Abort, KeyboardInterrupt):
-        click.echo("Interrupted. What was done so far is kept.", err=True)
+        tell("Interrupted. What was done so far is kept.")
         return 130
     except Exception as error:
         return _explain(error)
@@ -241,5 +253,5 @@ def _explain(error: Exception) -> int:
     from .common import harmless
 
     said = f"Error: {error}" if expected else f"Error, which is Kipu's own fault: {error!r}"
-    click.echo(harmless(said, keep="\n"), err=True)
+    tell(harmless(said, keep="\n"))
     return error.exit_code if isinstance(error, KipuError) else 1

@@ -19,6 +19,7 @@ from ..errors import KipuError, QueryError, WorkspaceNotFoundError
 from ..files import HIDDEN_FOLDER, Workspace
 from ..memory import Memory
 from ..plugins import Plugins, disabled_by_environment
+from . import leave, tell
 from .words import Words
 
 if TYPE_CHECKING:
@@ -63,10 +64,14 @@ class Output:
         self._write(json.dumps(value, ensure_ascii=False, indent=2, default=_plain))
 
     def data_line(self, value: Any) -> None:
-        """Print a value as one line of JSON, at once: whoever reads along waits for it."""
+        """Print a value as one line of JSON, or a text as it is, at once: whoever reads along waits for it.
+
+        :raises BrokenPipeError: nobody does any more.
+        """
         import json
 
-        click.echo(json.dumps(value, ensure_ascii=False, default=_plain), file=self._stdout)
+        text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=_plain)
+        click.echo(text, file=self._stdout)
         self._stdout.flush()
 
     def line(self, text: str = "") -> None:
@@ -77,15 +82,13 @@ class Output:
         try:
             click.echo(text, file=self._stdout)
         except BrokenPipeError:
-            from . import leave_stdout
-
-            leave_stdout()  # whoever read has enough, and is told what else there is to say all the same
+            leave(1)  # whoever read has enough, and is told what else there is to say all the same
 
     def note(self, text: str) -> None:
         """Tell people something, once, unless they want quiet."""
         if not self.quiet and text not in self._said:
             self._said.add(text)
-            click.echo(harmless(text, keep="\n"), err=True)
+            tell(harmless(text, keep="\n"))
 
     def notes(self, texts: Iterable[str]) -> None:
         """Tell people several things."""
@@ -122,7 +125,7 @@ class Output:
     def waiting(self, what: str) -> None:
         """Say on a terminal what is being waited for, and nothing elsewhere."""
         if not self.quiet and sys.stderr.isatty():
-            click.echo(f"{what}...", err=True)
+            tell(f"{what}...")
 
     def progress(self, what: str) -> Progress:
         """A progress bar on a terminal, and nothing elsewhere."""

@@ -9,6 +9,7 @@ import click
 
 from ..errors import MemoryFileError, OutsideWorkspaceError
 from ..files import MEMORY_FOLDER
+from . import tell
 from .common import Output, count, harmless, open_memory, run, shared_options
 from .words import Words
 
@@ -105,7 +106,7 @@ def add_command(output: Output, workspace: Path, files: tuple[str, ...], *, forc
                 except (MemoryFileError, OutsideWorkspaceError) as error:
                     failed.append({"path": file, "reason": str(error)})
                     codes.add(error.exit_code)
-                    click.echo(f"Error: {harmless(str(error))}", err=True)
+                    tell(f"Error: {harmless(str(error))}")
 
     run(work())
     output.notes(note for report in total for note in report.notes)

@@ -12,6 +12,7 @@ import click
 from ..entries import entries_of
 from ..errors import QueryError
 from ..types import Place
+from . import tell
 from .common import Output, harmless, open_memory, run, scope_option, shared_options
 from .search import print_result
 from .words import Words
@@ -59,7 +60,7 @@ def _text(words: tuple[str, ...]) -> str:
     if words and words != ("-",):
         return _valid(os.fsencode(" ".join(words)))
     if sys.stdin.isatty():
-        click.echo("Write the text, and end it with Ctrl-D on a line of its own.", err=True)
+        tell("Write the text, and end it with Ctrl-D on a line of its own.")
     # Bytes: what stands there is written as it is, and not as the system's encoding has it.
     return _valid(sys.stdin.buffer.read())
 
@@ -274,15 +275,15 @@ def _confirmed(text: str) -> bool:
     entries = len(entries_of(text.split("\n")))
     try:
         return click.confirm(f"Forget all {entries} entries?" if entries > 1 else "Forget this?", err=True)
-    except click.Abort:
+    except (click.Abort, BrokenPipeError):
         raise QueryError(
             "Nobody answered, and nothing more was forgotten. To forget a PLACE without being asked: --yes"
         ) from None
 
 
 def _show(text: str) -> None:
-    click.echo(harmless(text, keep=LINES), err=True)
-    click.echo(err=True)
+    tell(harmless(text, keep=LINES))
+    tell()
 
 
 def _as_json(receipt: Receipt) -> dict[str, Any]:
