@@ -192,6 +192,21 @@ def test_a_source_that_is_not_there_cannot_be_compacted(run: Run, workspace: Pat
     assert "Nothing to compact." in err
 
 
+def test_who_stands_in_a_folder_with_a_memory_is_told_where_that_of_another_one_is_used(
+    run: Run, workspace: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run("remember", "Alice likes tea.")
+    (workspace / "deep/memory").mkdir(parents=True)
+    monkeypatch.chdir(workspace / "deep")
+    _, _, err = run("remember", "Bob likes tea.")
+    assert err == f"The workspace is {workspace}. To use the memory/ of this folder instead: -w .\n"
+    _, _, err = run("remember", "Bob likes tea.", "-w", ".")
+    assert err == ""
+    monkeypatch.chdir(workspace)
+    _, _, err = run("search", "tea")
+    assert err == ""
+
+
 @pytest.mark.parametrize("command", ["remember", "search", "recall", "status"])
 def test_an_empty_scope_is_a_slip_of_the_command_line(run: Run, command: str) -> None:
     code, out, err = run(command, *([] if command == "status" else ["tea"]), "--scope", "")

@@ -16,7 +16,7 @@ import click
 
 from ..config import CONFIG_FILE, load_config
 from ..errors import KipuError, QueryError, WorkspaceNotFoundError
-from ..files import HIDDEN_FOLDER, Workspace
+from ..files import HIDDEN_FOLDER, MEMORY_FOLDER, Workspace
 from ..memory import Memory
 from ..plugins import Plugins, disabled_by_environment
 from . import leave, tell
@@ -202,10 +202,13 @@ def shared_options(command: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(command)
     def with_output(*, workspace: str | None, as_json: bool, quiet: bool, verbose: bool, **rest: Any) -> Any:
         output = Output(as_json, quiet, verbose)
+        folder = find_workspace(workspace)
+        if workspace is None and folder != Path.cwd() and Path(MEMORY_FOLDER).is_dir():
+            output.note(f"The workspace is {folder}. To use the {MEMORY_FOLDER}/ of this folder instead: -w .")
         # A plugin may print what it likes; it must not spoil the document.
         with contextlib.redirect_stdout(sys.stderr) if as_json else contextlib.nullcontext():
             try:
-                return command(output=output, workspace=find_workspace(workspace), **rest)
+                return command(output=output, workspace=folder, **rest)
             except QueryError as error:
                 raise type(error)(_by_flag(str(error))) from error
 
