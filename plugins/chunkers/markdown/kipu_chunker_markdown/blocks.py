@@ -162,23 +162,23 @@ class _Scanner:
             if quoted and not line.lstrip().startswith(">"):
                 return index
             if self.in_item and opening and line and line[0] not in " \t":
-                return index
+                return self._end_before(index)
             if marks in line:
                 bare = line.strip(padding)
                 if bare.startswith(marks) and not bare.strip(marks[0]):
                     return index + 1
-        return self._last_line() + 1
+        return self._end_before(len(self.lines))
 
     def _comment_end(self, start: int) -> int:
         """The line after the one that closes an HTML comment; without one it runs to the end, as in CommonMark."""
         for index in range(start, len(self.lines)):
             if "-->" in self.lines[index]:
                 return index + 1
-        return self._last_line() + 1
+        return self._end_before(len(self.lines))
 
-    def _last_line(self) -> int:
-        index = len(self.lines) - 1
-        while not self.lines[index].strip():
+    def _end_before(self, index: int) -> int:
+        """The line after the last one before ``index`` that is not blank."""
+        while not self.lines[index - 1].strip():
             index -= 1
         return index
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from itertools import pairwise
 
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from kipu.types import Chunk, Document
@@ -51,6 +51,7 @@ def test_no_chunk_exceeds_the_limit(chunker, text):
 
 
 @unhurried
+@example(MarkdownChunker(tokens=16, overlap=0, context_before=0, context_after=0), "- ```\n\n#")
 @given(options, documents)
 def test_a_chunk_is_text_of_its_lines_and_has_no_blank_edges(chunker, text):
     lines = text.split("\n")
