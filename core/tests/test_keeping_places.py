@@ -338,15 +338,22 @@ async def test_an_item_stays_one_and_becomes_no_part_of_the_one_above(memory, wr
     assert any("- third" in result.text for result in await memory.search("third", as_of="2001-01-01"))
 
 
-@pytest.mark.parametrize(("text", "kept"), [("- new", True), ("new", True), ("## New\n\n- new", False)])
-async def test_the_headings_that_a_chunk_begins_with_stay(memory, write, text, kept):
+@pytest.mark.parametrize(
+    ("text", "above"),
+    [
+        ("- new", "# A\n\n## Facts"),
+        ("new", "# A\n\n## Facts"),
+        ("## New\n\n- new", "# A\n\n## New"),
+        ("# New\n\n- new", "# New"),
+        ("### New\n\n- new", "# A\n\n## Facts\n\n### New"),
+    ],
+)
+async def test_the_headings_that_a_chunk_begins_with_stay(memory, write, text, above):
     file = write("memory/a.md", "# A\n\n## Facts\n\n- one\n  [id: p]\n\n## Others\n\n- two\n")
     (result, *_) = await memory.search("one")
     assert result.text.startswith("# A\n\n## Facts")
-    note = await memory.edit(text, chunk=result.chunk)
-    above = "# A\n\n## Facts" if kept else "## New"
+    await memory.edit(text, chunk=result.chunk)
     assert file.read_text("utf-8") == f"{above}\n\n- new\n  [id: p]\n\n## Others\n\n- two\n"
-    assert note.start_line == (5 if kept else 1)
 
 
 async def test_an_entry_that_goes_on_with_what_is_left_of_another_one_is_told(memory, write):
@@ -360,6 +367,35 @@ async def test_an_entry_that_goes_on_with_what_is_left_of_another_one_is_told(me
     assert said in (await memory.edit("  more", path="memory/a.md", start=4)).notes
     write("memory/a.md", text)
     assert said not in (await memory.forget(path="memory/a.md", start=4, end=6)).notes
+
+
+async def test_of_many_only_the_first_are_told(memory, write):
+    write("memory/a.md", "x\n\n" + "- a\n  [tags: b]\n" * 2000 + "y\n")
+    note = await memory.edit("- a", path="memory/a.md", start=3, end=4002)
+    assert len(note.notes) == 4
+    assert note.notes[-1] == "So it is with 1,997 others."
+    write("memory/a.md", "- a\n\n" + "\n\n".join(f"p{number}" for number in range(2000)) + "\n\n```\n")
+    (told,) = (await memory.edit("```", path="memory/a.md", start=1)).notes
+    assert told.startswith("What stood in memory/a.md:3, memory/a.md:5, memory/a.md:7, and in 1,998 other places is an")
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "after"),
+    [
+        ("- [ ] buy milk", "buy oat milk", "- [ ] buy oat milk"),
+        ("- [ ] buy milk", "[x] buy milk", "- [x] buy milk"),
+        ("- [ ] buy milk", "- bought milk", "- bought milk"),
+        ("3. milk", "oat milk\nor rice", "3. oat milk\n   or rice"),
+        ("- milk", "|x| < 3 litres", "- |x| < 3 litres"),
+        ("- milk", "| a | b |", "| a | b |"),
+        ("- milk", "> milk", "> milk"),
+        ("- milk", "# Milk", "# Milk"),
+    ],
+)
+async def test_an_item_keeps_its_mark_where_the_text_has_none(memory, write, old, new, after):
+    file = write("memory/a.md", f"- bread\n{old}\n- tea\n")
+    await memory.edit(new, path="memory/a.md", start=2)
+    assert file.read_text("utf-8") == f"- bread\n{after}\n- tea\n"
 
 
 async def test_what_said_that_something_forgotten_took_its_place_is_told(memory):

@@ -169,11 +169,14 @@ def replace(file: TextFile, start: int, end: int, new: Sequence[str]) -> TextFil
     return file._replace(lines=[*file.lines[: start - 1], *lines, *file.lines[end:]])
 
 
-def below_headings(text: str) -> int:
-    """How many lines of a text are headings, and blank lines, that stand above all else that it says."""
-    count = 0
+def below_headings(text: str, new: str = "") -> int:
+    """How many lines of a text are headings, and blank lines, that stand above all else that it says.
+
+    :param new: what takes the place of the text. Where it begins with a heading, that takes the place of one.
+    """
+    count, level = 0, _level(new.split("\n", maxsplit=1)[0])
     for line in (lines := text.split("\n")):
-        if line.strip() and _heading(line) is None:
+        if line.strip() and _level(line) >= level:
             return count
         count += 1
     return 0 if count == len(lines) else count

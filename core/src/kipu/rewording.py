@@ -20,17 +20,21 @@ if TYPE_CHECKING:
 
 __all__ = ["below_its_headings", "disturbed", "reworded"]
 
-_MARK = re.compile(r"[ \t]*(?:[-*+]|[0-9]{1,9}[.)])[ \t]+(?=\S)")
-_STRUCTURE = re.compile(r"[ \t]|[-*+][ \t]|[0-9]{1,9}[.)][ \t]|#{1,6}(?:[ \t]|$)|>|\||`{3}|~{3}|<!--|(?:-[ \t]*){3,}$")
+_MOST_TOLD = 3
+_BOX = re.compile(r"\[[ xX]\][ \t]")
+_MARK = re.compile(rf"(?P<mark>[ \t]*(?:[-*+]|[0-9]{{1,9}}[.)])[ \t]+)(?P<box>(?:{_BOX.pattern})?)(?=\S)")
+_STRUCTURE = re.compile(
+    r"[ \t]|[-*+][ \t]|[0-9]{1,9}[.)][ \t]|#{1,6}(?:[ \t]|$)|>|\|.*\|[ \t]*$|`{3}|~{3}|<!--|(?:-[ \t]*){3,}$"
+)
 _ENDS_BLOCK = re.compile(r"[ \t]*(?:\||`{3}|~{3}|=+[ \t]*$|-+[ \t]*$|#{1,6}(?:[ \t]|$)|.*-->[ \t]*$)")
 
 
 def below_its_headings(target: Target, new: str = "") -> Target:
-    """What is changed of a chunk: not the headings that it begins with, unless the new text brings others.
+    """What is changed of a chunk: not the headings that it begins with, down to one that the new text brings.
 
     Other chunks may stand below the same headings.
     """
-    count = 0 if editing.below_headings(f"{new}\n.") else editing.below_headings(target.text)
+    count = editing.below_headings(target.text, new)
     text = "\n".join(target.text.split("\n")[count:])
     return target._replace(start_line=target.start_line + count, text=text)
 
@@ -51,20 +55,23 @@ def reworded(file: TextFile, target: Target, said: str) -> tuple[TextFile, int, 
         new += _kept_below(old, new)
     lines = inside.replace(target.text, "\n".join(new), 1).split("\n")
     changed = editing.replace(file, target.start_line, target.end_line, lines)
-    notes = [*_not_known_any_more(file, changed, target, lines), *disturbed(file, changed, target)]
+    notes = _not_known_any_more(file, changed, target, lines)
+    if len(notes) > _MOST_TOLD:
+        notes[_MOST_TOLD:] = [f"So it is with {len(notes) - _MOST_TOLD:,} others."]
+    notes += disturbed(file, changed, target)
     return changed, len(new), notes
 
 
 def _as_item(old: Sequence[str], new: Sequence[str]) -> list[str]:
-    """New lines with the mark of the item that the old ones begin with, where they have none of their own.
+    """New lines with the mark (and the box of a task) of the item that the old ones begin with, if they have none.
 
     A bare text there would become a part of the item above it.
     """
     mark = _MARK.match(old[0])
     if mark is None or _STRUCTURE.match(new[0]):
         return list(new)
-    indent = " " * len(mark[0])
-    return [mark[0] + new[0], *(indent + line if line.strip() else "" for line in new[1:])]
+    indent, box = " " * len(mark["mark"]), "" if _BOX.match(new[0]) else mark["box"]
+    return [mark["mark"] + box + new[0], *(indent + line if line.strip() else "" for line in new[1:])]
 
 
 def _kept_below(old: Sequence[str], new: Sequence[str]) -> list[str]:
@@ -89,16 +96,17 @@ def _kept_below(old: Sequence[str], new: Sequence[str]) -> list[str]:
 def disturbed(file: TextFile, changed: TextFile | None, target: Target) -> list[str]:
     """Sentences on entries that nobody changed, and that are others now, since they go on with what is left."""
     after = Counter(map(_said, entries_of(changed.plain_lines) if changed else []))
-    notes = []
+    places = []
     for entry in entries_of(file.plain_lines):
         if _touches(entry, target):
             continue
         if after[_said(entry)]:
             after[_said(entry)] -= 1
         else:
-            place = Place(target.path, entry.start_line, entry.end_line)
-            notes.append(f"What stood in {place} is another entry now, with more or less in it. Look at it.")
-    return notes
+            places.append(Place(target.path, entry.start_line, entry.end_line))
+    more = f", and in {len(places) - _MOST_TOLD:,} other places" if len(places) > _MOST_TOLD else ""
+    told = ", ".join(map(str, places[:_MOST_TOLD]))
+    return [f"What stood in {told}{more} is another entry now, with more or less in it. Look at it."] if told else []
 
 
 def _said(entry: Entry) -> tuple[str, frozenset[tuple[str, str]]]:
@@ -110,13 +118,13 @@ def _not_known_any_more(file: TextFile, changed: TextFile, target: Target, new: 
     before = [entry for entry in entries_of(file.plain_lines) if _touches(entry, target)]
     now = target._replace(end_line=target.start_line + len(new) - 1)
     after = [entry for entry in entries_of(changed.plain_lines) if _touches(entry, now)]
-    left = [entry.metadata for entry in after if entry.metadata]
+    left = Counter(frozenset(entry.metadata.items()) for entry in after)
     brought = [said for line in new if (said := read_metadata(line))]
     keys = {key for said in brought for key in said}
     notes = []
     for metadata in (entry.metadata for entry in before if entry.metadata):
-        if metadata in left:
-            left.remove(metadata)
+        if left[frozenset(metadata.items())]:
+            left[frozenset(metadata.items())] -= 1
             if len(after) > len(before) and metadata not in brought:
                 line = metadata_line(metadata)
                 notes.append(f"There are more entries now, and of the last alone is known what was of one: {line}")

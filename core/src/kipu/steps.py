@@ -174,11 +174,15 @@ def _replaced(step: Step) -> bool:
     try:
         if not step.before:
             return put_new(step.temporary, step.real)
-        taken: str | None = f"{step.temporary}.replaced"
+        kept = f"{step.temporary}.replaced"
+        if said_by(kept) in (step.before, step.after):  # a process that was killed here had come as far as this
+            with contextlib.suppress(FileNotFoundError):
+                os.remove(kept)
+        taken: str | None = kept
         if step.after:
-            taken = put_in_place_of(step.temporary, step.real, f"{step.temporary}.replaced")
+            taken = put_in_place_of(step.temporary, step.real, kept)
         else:
-            os.rename(step.real, f"{step.temporary}.replaced")
+            os.rename(step.real, kept)
         # At once: until it is put back, others read the file without what somebody saved.
         if taken is None:
             return True

@@ -420,6 +420,15 @@ def test_what_was_asked_for_is_done_also_where_nobody_reads_what_is_said_of_it(
         finally:
             os.close(writing)
 
+    full = [
+        "sh",
+        "-c",
+        '"$0" -c "from kipu.cli import main; main()" search --source x valkey 2>/dev/full',
+        sys.executable,
+    ]
+    if os.path.exists("/dev/full"):
+        done = subprocess.run(full, timeout=60, check=False, env={**os.environ, "PYTHONPATH": places(site)})
+        assert done.returncode == 0
     assert unheard("search", "valkey", "--source", "x") == 0
     assert unheard("search", "valkey", "-n", "0") == 2
     assert unheard("search") == 2

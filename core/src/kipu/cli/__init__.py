@@ -208,17 +208,18 @@ def leave(stream: int) -> None:
 
 
 def tell(text: str = "") -> None:
-    """Tell people something. They may have stopped to read: what was asked for is done all the same."""
+    """Tell people something. It may reach nobody: what was asked for is done all the same."""
     try:
         click.echo(text, err=True)
-    except BrokenPipeError:
+    except OSError:
         leave(2)
 
 
 def _stop(*_: object) -> None:
     """End at once, as Ctrl-C asks for; asyncio would do so only when its threads are done with their files."""
     show_cursor = "\x1b[?25h" if sys.stderr.isatty() else ""  # a progress bar hides it
-    os.write(2, f"{show_cursor}\nInterrupted. What was done so far is kept.\n".encode())
+    with contextlib.suppress(OSError):
+        os.write(2, f"{show_cursor}\nInterrupted. What was done so far is kept.\n".encode())
     os._exit(130)  # the index is safe: what was not committed is rolled back when it is opened again
 
 
@@ -230,7 +231,7 @@ def _run(arguments: list[str] | None) -> Any:
     except click.ClickException as error:
         try:
             error.show()
-        except BrokenPipeError:
+        except OSError:
             leave(2)
         return error.exit_code
     except (click.Abort, KeyboardInterrupt):

@@ -203,7 +203,7 @@ def shared_options(command: Callable[..., Any]) -> Callable[..., Any]:
     def with_output(*, workspace: str | None, as_json: bool, quiet: bool, verbose: bool, **rest: Any) -> Any:
         output = Output(as_json, quiet, verbose)
         folder = find_workspace(workspace)
-        if workspace is None and folder != Path.cwd() and Path(MEMORY_FOLDER).is_dir():
+        if workspace is None and _is_like_another_workspace(folder):
             output.note(f"The workspace is {folder}. To use the {MEMORY_FOLDER}/ of this folder instead: -w .")
         # A plugin may print what it likes; it must not spoil the document.
         with contextlib.redirect_stdout(sys.stderr) if as_json else contextlib.nullcontext():
@@ -257,6 +257,17 @@ def find_workspace(given: str | None) -> Path:
         if (folder / CONFIG_FILE).is_file() or (folder / HIDDEN_FOLDER).is_dir():
             return folder
     return here
+
+
+def _is_like_another_workspace(workspace: Path) -> bool:
+    """Whether this folder below a workspace has a memory of its own, and is not about to become a workspace."""
+    here = Path.cwd()
+    return (
+        here != workspace
+        and Path(MEMORY_FOLDER).is_dir()
+        and MEMORY_FOLDER not in here.relative_to(workspace).parts
+        and click.get_current_context().info_name not in ("demo", "init")
+    )
 
 
 def folder_to_make(folder: Path | None, workspace: Path, default: Path) -> Path:

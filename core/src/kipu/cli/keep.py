@@ -275,7 +275,7 @@ def _confirmed(text: str) -> bool:
     entries = len(entries_of(text.split("\n")))
     try:
         return click.confirm(f"Forget all {entries} entries?" if entries > 1 else "Forget this?", err=True)
-    except (click.Abort, BrokenPipeError):
+    except (click.Abort, OSError):
         raise QueryError(
             "Nobody answered, and nothing more was forgotten. To forget a PLACE without being asked: --yes"
         ) from None

@@ -31,7 +31,7 @@ def watch_command(output: Output, workspace: Path, *, scope: str | None) -> int:
 
     Searches look at the files by themselves: this is for who wants to see changes, and for large workspaces.
     """
-    nobody_reads = asyncio.Event()
+    nobody_reads, problems = asyncio.Event(), list[OSError]()
 
     def show(event: Event, path: str, summary: FileSummary) -> None:
         try:
@@ -39,7 +39,8 @@ def watch_command(output: Output, workspace: Path, *, scope: str | None) -> int:
                 output.data_line({"event": event, "path": path} | attrs.asdict(summary))
             elif not output.quiet:
                 output.data_line(f"{event} {harmless(path)} ({harmless(str(summary))})")
-        except BrokenPipeError:
+        except OSError as error:
+            problems.append(error)
             nobody_reads.set()
 
     async def work() -> int:
@@ -50,6 +51,8 @@ def watch_command(output: Output, workspace: Path, *, scope: str | None) -> int:
             output.note(f"Watching {memory.workspace}. To stop: Ctrl-C")
             await nobody_reads.wait()
             leave(1)
+            if not isinstance(problems[0], BrokenPipeError):
+                raise problems[0]
             return 0
 
     return run(work())
