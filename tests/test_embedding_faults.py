@@ -229,10 +229,10 @@ async def test_a_failure_costs_a_handful_of_calls(
 async def test_no_answer_in_time_costs_one_call(workspace: Path, write: Write, server: EmbeddingServer) -> None:
     write("memory/a.md", "pier7\n")
     server.always(Slow(60.0))
-    async with opened(workspace, server.url, timeout=0.2) as memory:
+    async with opened(workspace, server.url, timeout=5) as memory:
         results = await memory.search("pier7")
         assert (results[0].path, results.degraded, server.count) == ("memory/a.md", True, 1)
-        assert "0.2" in results.notes[0]
+        assert "within 5 seconds" in results.notes[0]
 
 
 async def test_a_server_that_sends_a_byte_now_and_then_is_given_up_in_time(
@@ -240,11 +240,11 @@ async def test_a_server_that_sends_a_byte_now_and_then_is_given_up_in_time(
 ) -> None:
     write("memory/a.md", "pier7\n")
     server.always(Trickle())
-    async with opened(workspace, server.url, timeout=0.5) as memory:
+    async with opened(workspace, server.url, timeout=5) as memory:
         async with asyncio.timeout(60):
             results = await memory.search("pier7")
         assert (results[0].path, results.degraded, server.count) == ("memory/a.md", True, 1)
-        assert "did not answer within 0.5 seconds" in results.notes[0]
+        assert "did not answer within 5 seconds" in results.notes[0]
 
 
 async def test_a_text_that_the_provider_refuses_is_named_and_then_left_alone(
