@@ -78,7 +78,7 @@ def read(folder: Path) -> list[Step]:
     :raises ValueError: it is none of ours.
     """
     data = read_regular(folder / NAME, _LARGEST)
-    if not data:  # the machine stopped before it was on the disk, and before anything was done
+    if not data:  # it was ended, or the machine stopped before it was on the disk and before anything was done
         return []
     try:
         found = json.loads(data)

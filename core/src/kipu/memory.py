@@ -219,7 +219,8 @@ class Memory(SearchableMemory):
         """Put a text in the place of a chunk, or of lines of a file; nothing else in the file is touched.
 
         An item stays an item, and what is known of an entry, its line of metadata, stays below it, unless the text
-        brings a mark or a line of its own. Of a chunk, the headings stay that it begins with. What goes is told.
+        brings a mark or a line of its own. Of a chunk, the headings stay that it begins with, down to one that the text
+        brings. What goes is told.
 
         :param text: what stands there then, with the marks of Markdown that it has.
         :param chunk: the chunk, as a search names it.

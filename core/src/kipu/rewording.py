@@ -1,4 +1,8 @@
-"""What becomes of entries, and of what is known of them, when other words take the place of some lines."""
+"""What becomes of entries, and of what is known of them, when other words take the place of some lines.
+
+Which lines are meant is found by `kipu.locating`, lines are put into a file by `kipu.editing`, and `kipu.keeping`
+writes it. Here is only how a new text is fitted in, and what there is to tell of the entries around it.
+"""
 
 from __future__ import annotations
 

@@ -347,18 +347,19 @@ def test_no_color_reaches_a_file(process: Process, write: Write) -> None:
     assert b"\x1b" not in process("search", "valkey").stdout
 
 
-def to_nobody(site: Site, *arguments: str) -> subprocess.CompletedProcess[bytes]:
-    """Run the command with an output that nobody reads."""
+def to_nobody(site: Site, *arguments: str, deaf: str = "stdout") -> subprocess.CompletedProcess[bytes]:
+    """Run the command with an output that nobody reads, stdout or stderr."""
     reading, writing = os.pipe()
     os.close(reading)
+    streams: dict[str, Any] = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, deaf: writing}
     try:
         return subprocess.run(
             [sys.executable, "-c", "from kipu.cli import main; main()", *arguments],
-            stdout=writing,
-            stderr=subprocess.PIPE,
+            stdin=subprocess.DEVNULL,
             timeout=60,
             check=False,
             env={**os.environ, "PYTHONPATH": places(site)},
+            **streams,
         )
     finally:
         os.close(writing)
@@ -405,20 +406,7 @@ def test_what_was_asked_for_is_done_also_where_nobody_reads_what_is_said_of_it(
     write("memory/a.md", "- valkey\n")
 
     def unheard(*arguments: str) -> int:
-        reading, writing = os.pipe()
-        os.close(reading)
-        try:
-            return subprocess.run(
-                [sys.executable, "-c", "from kipu.cli import main; main()", *arguments],
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.DEVNULL,
-                stderr=writing,
-                timeout=60,
-                check=False,
-                env={**os.environ, "PYTHONPATH": places(site)},
-            ).returncode
-        finally:
-            os.close(writing)
+        return to_nobody(site, *arguments, deaf="stderr").returncode
 
     full = [
         "sh",
@@ -489,7 +477,6 @@ def test_a_stream_that_the_caller_closed_is_one_that_nobody_reads(
 @pytest.mark.skipif(sys.platform == "win32", reason="there are no pseudo-terminals")
 def test_a_person_gets_a_table_and_colours_and_a_program_does_not(here: Path, site: Site, write: Write) -> None:
     write("memory/[bold]a.md", "valkey")
-    places = os.pathsep.join([str(site.folder), str(Path(__file__).parent.parent)])
 
     def on_terminal(*arguments: str) -> str:
         terminal, end = os.openpty()
@@ -497,7 +484,7 @@ def test_a_person_gets_a_table_and_colours_and_a_program_does_not(here: Path, si
             [sys.executable, "-c", "from kipu.cli import main; main()", *arguments],
             stdout=end,
             stderr=end,
-            env={**os.environ, "PYTHONPATH": places, "COLUMNS": "100", "TERM": "xterm"},
+            env={**os.environ, "PYTHONPATH": places(site), "COLUMNS": "100", "TERM": "xterm"},
         ):
             os.close(end)
             shown = b""
