@@ -46,6 +46,7 @@ check: $(DEVELOPMENT)  ## check style, types, the import rule and the docs
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	$(BIN)/mypy core/src plugins examples docs
+	$(BIN)/lint-imports
 	$(BIN)/python -m pytest --quiet tests/test_import_rule.py
 	$(COG) --check --diff $(REFERENCE)
 	$(BIN)/mkdocs build --quiet --strict

@@ -39,7 +39,7 @@ def ask(
     memory: Memory, question: str, budget: int
 ) -> tuple[list[tuple[str, int, int]], list[tuple[str, int, int]], int]:
     """What a recall quotes, what its results alone would bring, and how many tokens the recall has."""
-    from kipu.recalling import estimate_tokens
+    from kipu.search.recall import estimate_tokens
 
     recalled = memory.recall(question, max_tokens=budget)
     quoted = [

@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 @pytest.fixture(autouse=True)
 def no_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
     """Try again at once."""
-    monkeypatch.setattr("kipu.embedding.BACKOFF_SECONDS", (0.0, 0.0, 0.0))
+    monkeypatch.setattr("kipu.embedding.engine.BACKOFF_SECONDS", (0.0, 0.0, 0.0))
 
 
 @pytest.fixture
@@ -351,7 +351,7 @@ async def test_a_bad_vector_is_refused_by_file_and_line(
 
 
 async def test_damage_in_the_index_of_vectors_is_mended_by_force(workspace: Path, write: Write) -> None:
-    from kipu.driver import choose_driver
+    from kipu.sqlite import choose_driver
 
     fill(write, 5)
     (workspace / "memory/long.md").unlink()
@@ -418,7 +418,7 @@ def damage(workspace: Path) -> None:
 
 def changed_by(workspace: Path, statement: str) -> bool:
     """Change the index behind Kipu's back; false where there is no such table."""
-    from kipu.driver import choose_driver
+    from kipu.sqlite import choose_driver
 
     connection = choose_driver().connect(workspace / ".kipu/index.sqlite", isolation_level=None)
     try:
@@ -623,7 +623,7 @@ async def test_the_work_of_diversity_grows_with_the_square_of_the_candidates(wor
 async def test_vectors_are_searched_by_an_index_of_nearest_neighbours(
     workspace: Path, write: Write, server: EmbeddingServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from kipu.driver import choose_driver
+    from kipu.sqlite import choose_driver
 
     if not hasattr(choose_driver().Connection, "enable_load_extension"):
         pytest.skip("this Python's SQLite cannot load extensions, and pysqlite3 is not installed")

@@ -47,7 +47,7 @@ FACTS = "- The team chose Valkey for the cache, because Redis changed its licenc
 
 @pytest.fixture(autouse=True)
 def _no_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("kipu.distilling.BACKOFF_SECONDS", (0.0, 0.0))
+    monkeypatch.setattr("kipu.distill.model.BACKOFF_SECONDS", (0.0, 0.0))
     for name in list(os.environ):
         if name.endswith(("_API_KEY", "_API_BASE", "_BASE_URL")):
             monkeypatch.delenv(name)

@@ -1,4 +1,4 @@
-"""The import rule: a module of the kernel imports only modules to its right, and a plugin only the public contract."""
+"""The kernel never imports a plugin, and a plugin imports only the public contract. Its layers: pyproject.toml."""
 
 from __future__ import annotations
 
@@ -15,42 +15,6 @@ if TYPE_CHECKING:
 
 ROOT = Path(__file__).resolve().parents[1]
 KERNEL = ROOT / "core/src/kipu"
-
-# Each module may import those further down, and none of its own line.
-ORDER = [
-    ["__main__"],
-    ["cli", "testing"],
-    ["sync"],
-    ["memory"],
-    ["compacting", "flushing", "forgetting"],
-    ["distilling"],
-    ["conversations"],
-    ["searchable"],
-    ["keeping", "reading", "recalling"],
-    ["syncing", "superseding", "rewording"],
-    ["embedding", "explaining", "locating", "watching"],
-    ["searching", "indexing", "runs"],
-    ["components", "changes", "chunking", "validity", "writing"],
-    ["tables"],
-    ["index", "mending", "scoping"],
-    ["vectors"],
-    ["database", "files", "config"],
-    ["building"],
-    ["plugins"],
-    ["hookspecs"],
-    ["asking"],
-    ["types"],
-    ["data", "editing", "outcomes"],
-    ["entries", "journal"],
-    ["decoding", "errors", "steps"],
-    ["exchanging"],
-    # Leaves: they import nothing of ours.
-    ["demo", "disk", "driver", "entrypoints", "schema", "snippets", "turns"],
-]
-RANKS = {name: rank for rank, names in enumerate(ORDER) for name in names}
-
-# What `from . import ...` may mean other than a module.
-OWN_NAMES = {"kipu.__version__"}
 
 CONTRACT = {"kipu", "kipu.types", "kipu.errors", *(f"kipu.{name}" for name in kipu.__all__)}
 CONTRACT_OF_TESTS = CONTRACT | {"kipu.testing", "kipu.sync"}
@@ -70,11 +34,6 @@ def imported(path: Path, package: str) -> Iterator[str]:
                 yield base
 
 
-def kernel_module(path: Path) -> str:
-    """The module of the kernel that a file is, or is a part of: ``cli`` for ``cli/search.py``."""
-    return path.relative_to(KERNEL).parts[0].removesuffix(".py")
-
-
 def package_of(path: Path) -> str:
     return ".".join(["kipu", *path.relative_to(KERNEL).parent.parts])
 
@@ -87,20 +46,6 @@ DATA = {folder.name for folder in ROOT.glob("plugins/models/*/kipu_model_*")}
 
 def name_of(path: Path) -> str:
     return path.relative_to(ROOT).as_posix()
-
-
-@pytest.mark.parametrize("path", KERNEL_FILES, ids=name_of)
-def test_a_module_of_the_kernel_has_its_place_in_the_order(path: Path) -> None:
-    assert kernel_module(path) in RANKS, "a new module: give it a place in ORDER, as far down as it can be"
-
-
-@pytest.mark.parametrize("path", KERNEL_FILES, ids=name_of)
-def test_a_module_of_the_kernel_imports_only_to_its_right(path: Path) -> None:
-    own = kernel_module(path)
-    names = set(imported(path, package_of(path))) - OWN_NAMES
-    others = {name.split(".")[1] for name in names if name.startswith("kipu.")} - {own}
-    wrong = sorted(other for other in others if RANKS.get(other, -1) <= RANKS.get(own, len(ORDER)))
-    assert not wrong, f"{own} may not import {', '.join(wrong)}"
 
 
 @pytest.mark.parametrize("path", [*KERNEL_FILES, KERNEL / "__init__.py"], ids=name_of)

@@ -17,13 +17,13 @@ from typing import TYPE_CHECKING, Any
 import attrs
 import pytest
 
-import kipu.database
-import kipu.indexing
-import kipu.syncing
+import kipu.index.database
+import kipu.indexing.indexer
+import kipu.indexing.synchronizer
 from kipu import Chunk, FilesConfig, IndexConfig, Memory, MemoryConfig, SearchConfig
 from kipu.cli import main
-from kipu.driver import choose_driver
 from kipu.errors import MemoryFileError, OutsideWorkspaceError, PluginFailedError
+from kipu.sqlite import choose_driver
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator
@@ -156,8 +156,8 @@ async def test_a_strategy_that_raises_is_called_once_and_named(workspace, write)
 @pytest.fixture
 def impatient(monkeypatch) -> None:
     """Wait for a locked index for moments only."""
-    monkeypatch.setattr(kipu.syncing, "_SEARCH_WAITS_SECONDS", 0.05)
-    monkeypatch.setitem(kipu.indexing.Indexer.index.__kwdefaults__, "wait", 0.05)
+    monkeypatch.setattr(kipu.indexing.synchronizer, "_SEARCH_WAITS_SECONDS", 0.05)
+    monkeypatch.setitem(kipu.indexing.indexer.Indexer.index.__kwdefaults__, "wait", 0.05)
 
 
 def kipu_exits(*arguments: str) -> int:
@@ -353,7 +353,7 @@ async def test_a_folder_that_is_away_for_a_moment_does_not_empty_the_index(memor
 
 
 async def test_a_touched_file_is_not_stale(memory, write, monkeypatch):
-    monkeypatch.setattr(kipu.indexing, "_TICK_NS", -1)  # trust time stamps at once
+    monkeypatch.setattr(kipu.indexing.indexer, "_TICK_NS", -1)  # trust time stamps at once
     file = write("memory/one.md", "alpha")
     await memory.index()
     os.utime(file, (1_000_000, 1_000_000))

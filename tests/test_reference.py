@@ -12,7 +12,7 @@ import pytest
 import kipu
 from kipu import config, errors, hookspecs
 from kipu.cli import kipu as command_line
-from kipu.plugins import DISTRIBUTIONS, KINDS, Plugins
+from kipu.plugins.manager import DISTRIBUTIONS, KINDS, Plugins
 
 PLUGINS = Plugins()
 COMPONENTS = {f"{kind} {name}": PLUGINS.find(kind, name).factory for kind in KINDS for name in PLUGINS.names(kind)}

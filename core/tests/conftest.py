@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -9,7 +10,11 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from hypothesis import settings
 
+# For this process, and for those that tests start.
 sys.path.insert(0, str(Path(__file__).parent))
+os.environ["PYTHONPATH"] = os.pathsep.join([str(Path(__file__).parent), os.environ.get("PYTHONPATH", "")]).rstrip(
+    os.pathsep
+)
 
 from distributions import Site
 from doubles import Hashing, Nearest, Paragraphs, Words

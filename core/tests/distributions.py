@@ -6,7 +6,7 @@ import importlib
 import sys
 from typing import TYPE_CHECKING
 
-from kipu.entrypoints import entry_points
+from kipu.plugins.discovery import entry_points
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

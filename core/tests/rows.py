@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from doubles import Paragraphs, Words
 
 from kipu import IndexConfig, MemoryConfig, SearchConfig
-from kipu.driver import choose_driver
+from kipu.sqlite import choose_driver
 from kipu.sync import Memory
 
 if TYPE_CHECKING:

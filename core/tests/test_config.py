@@ -13,10 +13,10 @@ from attrs import validators
 from doubles import Paragraphs, Words
 
 from kipu import FilesConfig, IndexConfig, Memory, MemoryConfig, SearchConfig, hookimpl
-from kipu.building import build_component
 from kipu.config import load_config
 from kipu.errors import ConfigurationError, PluginFailedError, PluginNotFoundError
-from kipu.plugins import PluginInfo, Plugins
+from kipu.plugins.build import build_component
+from kipu.plugins.manager import PluginInfo, Plugins
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -13,7 +13,7 @@ import pytest
 from doubles import Hashing, Paragraphs, Words
 
 from kipu import IndexReport, Memory, Query, SearchResults, hookspecs
-from kipu.plugins import KINDS, PluginInfo, Plugins
+from kipu.plugins.manager import KINDS, PluginInfo, Plugins
 from kipu.types import Distillation, Prepared
 
 if TYPE_CHECKING:

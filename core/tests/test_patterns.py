@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from kipu.editing import below_headings, check_heading
-from kipu.entries import entries_of, format_entry, read_metadata
-from kipu.recalling import without_recalled
-from kipu.snippets import snippet
+from kipu.keeping.edits import below_headings, check_heading
+from kipu.markdown import entries_of, format_entry, read_metadata
+from kipu.search.recall import without_recalled
+from kipu.search.snippets import snippet
 
 if TYPE_CHECKING:
     from collections.abc import Callable

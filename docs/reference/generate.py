@@ -20,7 +20,7 @@ import click
 import kipu
 from kipu import config, errors, hookspecs, types
 from kipu.cli import kipu as kipu_command
-from kipu.plugins import KINDS, Plugins
+from kipu.plugins.manager import KINDS, Plugins
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator

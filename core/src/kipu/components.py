@@ -10,15 +10,15 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
-from .building import build_component, with_options
 from .config import STANDARD_FLUSHER, STANDARD_POSTPROCESSORS, STANDARD_PREPARERS
 from .errors import ConfigurationError, EmbedderError, KipuError, QueryError
-from .plugins import check_component, options_of
-from .tables import indexed_strategies, needs_vectors
+from .index.strategy_tables import indexed_strategies, needs_vectors
+from .plugins.build import build_component, with_options
+from .plugins.manager import check_component, options_of
 
 if TYPE_CHECKING:
     from .config import MemoryConfig
-    from .plugins import Plugins
+    from .plugins.manager import Plugins
     from .types import Chunker, Embedder, Flusher, PostProcessor, Preparer, Strategy
 
 __all__ = ["ChosenEmbedder", "Components", "Pipeline", "name_of"]

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
-from .building import shown, structure
 from .errors import ConfigurationError
+from .plugins.build import shown, structure
 
 if TYPE_CHECKING:
     from datetime import date

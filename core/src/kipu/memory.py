@@ -6,25 +6,25 @@ import asyncio
 import inspect
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from .files import HIDDEN_FOLDER
-from .forgetting import Forgetting
-from .keeping import Keeping
-from .locating import Locating
+from .indexing.synchronizer import ignore_progress
+from .keeping.forget import Forgetting
+from .keeping.remember import Keeping
+from .keeping.targets import Locating
+from .keeping.transaction import Writer
 from .searchable import SearchableMemory
-from .syncing import ignore_progress
-from .writing import Writer
+from .workspace.scan import HIDDEN_FOLDER
 
 if TYPE_CHECKING:
     import os
     from collections.abc import Awaitable, Callable, Mapping
     from datetime import date, timedelta
 
-    from .compacting import Compacting
     from .config import MemoryConfig
-    from .flushing import Flushing
-    from .plugins import Plugins
+    from .distill.compact import Compacting
+    from .distill.flush import Flushing
+    from .plugins.manager import Plugins
     from .types import Compacted, Flushed, IndexReport, Note, Recall, Receipt, SearchResult, StoredChunk
-    from .watching import Event, FileSummary
+    from .watch import Event, FileSummary
 
 __all__ = ["Memory"]
 
@@ -93,7 +93,7 @@ class Memory(SearchableMemory):
         :return: False where another process, or another memory, watches this workspace already: nothing is done then.
         :raises IndexUnavailableError: the folder of the index cannot be written.
         """
-        from .watching import Watcher
+        from .watch import Watcher
 
         if self._watching is not None:
             return True
@@ -138,7 +138,7 @@ class Memory(SearchableMemory):
 
         What else it raises, `search` does too.
         """
-        from .recalling import compose, results_for  # only now: a search needs none of it
+        from .search.recall import compose, results_for  # only now: a search needs none of it
 
         results = await self.search(query, max_results=results_for(max_tokens), **options)
         return await compose(self._database, results, max_tokens)
@@ -387,15 +387,15 @@ class Memory(SearchableMemory):
         return await self._kept(lambda: self._compacting().undo(path))
 
     def _flushing(self) -> Flushing:
-        from .distilling import Budget
-        from .flushing import Flushing
+        from .distill.flush import Flushing
+        from .distill.model import Budget
 
         budget = Budget(self._workspace.root / HIDDEN_FOLDER, self.config)
         return Flushing(self.config, self._components, self._where, self._keeping, budget, self.recall)
 
     def _compacting(self) -> Compacting:
-        from .compacting import Compacting
-        from .distilling import Budget
+        from .distill.compact import Compacting
+        from .distill.model import Budget
 
         budget = Budget(self._workspace.root / HIDDEN_FOLDER, self.config)
         return Compacting(

@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Any
 
 from .components import Components, name_of
 from .config import MemoryConfig, load_config
-from .database import INDEX_FILE, Database
 from .errors import ConfigurationError, QueryError
-from .files import HIDDEN_FOLDER, Workspace
-from .plugins import Plugins, disabled_by_environment
-from .reading import Reading
-from .scoping import Scope
-from .searching import make_query
-from .syncing import Syncing, ignore_progress
+from .index.database import INDEX_FILE, Database
+from .indexing.synchronizer import Syncing, ignore_progress
+from .plugins.manager import Plugins, disabled_by_environment
+from .search.query import make_query
+from .search.service import Reading
+from .workspace.scan import HIDDEN_FOLDER, Workspace
+from .workspace.scope import Scope
 
 if TYPE_CHECKING:
     from collections.abc import Callable

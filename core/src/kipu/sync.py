@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from types import TracebackType
 
     from .config import MemoryConfig
-    from .plugins import Plugins
+    from .plugins.manager import Plugins
     from .types import (
         Compacted,
         FileInfo,
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
         StoredChunk,
         Strategy,
     )
-    from .watching import Event, FileSummary
+    from .watch import Event, FileSummary
 
 __all__ = ["Memory"]
 

@@ -20,7 +20,7 @@ import click
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from ..entrypoints import EntryPoint
+    from ..plugins.discovery import EntryPoint
 
 __all__ = ["COMMANDS", "kipu", "leave", "main", "tell"]
 
@@ -65,7 +65,7 @@ class Commands(click.Group):
             return None
         value, distribution = point.value, point.distribution
         from ..errors import PluginError, PluginNotFoundError
-        from ..plugins import blocked_by
+        from ..plugins.manager import blocked_by
         from .common import blocked_in_advance
 
         if place := blocked_by(blocked_in_advance(), name, distribution):
@@ -106,7 +106,7 @@ class Commands(click.Group):
         context.meta["kipu.arguments"] = arguments[1:]
         if arguments[0] in self.list_commands(context) or arguments[0] in _ALIASES:
             return super().resolve_command(context, arguments)
-        from ..plugins import did_you_mean
+        from ..plugins.manager import did_you_mean
 
         near = did_you_mean(arguments[0], self.list_commands(context))
         raise click.UsageError(f'No command "{arguments[0]}".{near} See: kipu --help', context)
@@ -121,7 +121,7 @@ class Commands(click.Group):
 
     @staticmethod
     def _of_plugins() -> dict[str, EntryPoint]:
-        from ..entrypoints import entry_points
+        from ..plugins.discovery import entry_points
 
         return {point.name: point for point in entry_points("kipu.commands")}
 
@@ -140,7 +140,7 @@ def _show_version(context: click.Context, parameter: click.Parameter, value: boo
     if not value or context.resilient_parsing:
         return
     from .. import __version__
-    from ..entrypoints import entry_points
+    from ..plugins.discovery import entry_points
 
     names = dict.fromkeys(f"{point.distribution} {point.version}" for point in entry_points("kipu"))
     click.echo(f"kipu-core {__version__}, Python {sys.version.split()[0]}")

@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING, Any, TextIO, TypeVar
 import attrs
 import click
 
+from ..cli import leave, tell
 from ..config import CONFIG_FILE, load_config
 from ..errors import KipuError, QueryError, WorkspaceNotFoundError
-from ..files import HIDDEN_FOLDER, MEMORY_FOLDER, Workspace
 from ..memory import Memory
-from ..plugins import Plugins, disabled_by_environment
-from . import leave, tell
+from ..plugins.manager import Plugins, disabled_by_environment
+from ..workspace.scan import HIDDEN_FOLDER, MEMORY_FOLDER, Workspace
 from .words import Words
 
 if TYPE_CHECKING:

@@ -12,10 +12,10 @@ import click
 
 from .. import __version__
 from ..components import STANDARD_EMBEDDER
-from ..database import INDEX_FILE, Database
-from ..driver import choose_driver
 from ..errors import KipuError, PluginError
-from ..files import HIDDEN_FOLDER
+from ..index.database import INDEX_FILE, Database
+from ..sqlite import choose_driver
+from ..workspace.scan import HIDDEN_FOLDER
 from .common import Output, count, harmless, load_plugins, open_memory, run, shared_options
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ..errors import QueryError
-from ..searching import unknown_source
+from ..search.query import unknown_source
 from .common import Output, harmless, open_memory, run, scope_option, shared_options
 
 if TYPE_CHECKING:

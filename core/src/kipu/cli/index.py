@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 import attrs
 import click
 
+from ..cli import tell
 from ..errors import MemoryFileError, OutsideWorkspaceError
-from ..files import MEMORY_FOLDER
-from . import tell
+from ..workspace.scan import MEMORY_FOLDER
 from .common import Output, count, harmless, open_memory, run, shared_options
 from .words import Words
 

@@ -11,8 +11,8 @@ import attrs
 import click
 
 from ..config import CONFIG_FILE, STANDARD_FLUSHER, STANDARD_POSTPROCESSORS, STANDARD_PREPARERS, MemoryConfig
-from ..database import make_hidden_folder
-from ..files import HIDDEN_FOLDER, MEMORY_FOLDER
+from ..index.database import make_hidden_folder
+from ..workspace.scan import HIDDEN_FOLDER, MEMORY_FOLDER
 from .common import Output, folder_to_make, shared_options
 
 __all__ = ["init_command"]

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 import click
 
 from ..errors import ConfigurationError
-from ..files import Workspace
-from ..searching import unknown_source
+from ..search.query import unknown_source
+from ..workspace.scan import Workspace
 from .common import Output, count, harmless, load_plugins, open_memory, run, scope_option, shared_options
 
 if TYPE_CHECKING:

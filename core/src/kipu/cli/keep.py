@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ..entries import entries_of
+from ..cli import tell
 from ..errors import QueryError
+from ..markdown import entries_of
 from ..types import Place
-from . import tell
 from .common import Output, harmless, open_memory, run, scope_option, shared_options
 from .search import print_result
 from .words import Words

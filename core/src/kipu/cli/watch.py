@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING
 import attrs
 import click
 
-from . import leave
+from ..cli import leave
 from .common import Output, harmless, open_memory, run, scope_option, shared_options
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from ..watching import Event, FileSummary
+    from ..watch import Event, FileSummary
 
 __all__ = ["watch_command"]
 

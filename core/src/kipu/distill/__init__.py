@@ -1,0 +1,1 @@
+"""Have a model distil conversations and old files into memories."""

@@ -1,0 +1,328 @@
+"""One run over the texts that are pending: a call at a time, each stored before the next, and an end to it in time.
+
+A call may fail for two reasons, and the error does not tell which: the embedder cannot work, and then no other text
+would fare better; or it does not take one of the texts, and then all the others would. So the texts of a call that
+failed become *suspects*, which come after all others. They are asked for only as long as the embedder is known to work:
+it has embedded something since the last failure, or else it embeds a word. Halved again and again they are told apart,
+and what fails alone while the embedder works is *refused*: named by file and line, and not tried again by a search.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections import Counter
+from typing import TYPE_CHECKING, Any
+
+import attrs
+
+from ..errors import EmbedderError, PluginFailedError
+from ..index.mending import mend, something_lost
+from ..index.strategy_tables import backfill, is_fault_of_tables, outdated, tables_of
+from ..index.vectors import (
+    BYTES_PER_NUMBER,
+    count_pending,
+    keep_room,
+    last_stored,
+    make_space,
+    pending_texts,
+    refuse,
+    space_of,
+    still_pending,
+    store,
+)
+from .client import Asking, embedding_text
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+
+    from ..components import ChosenEmbedder
+    from ..index.database import Database
+    from ..index.vectors import PendingText, State
+    from ..types import Vectors
+    from .turns import Turns
+
+__all__ = ["EmbeddingReport", "Run"]
+
+PROBE = "memory"
+"""What an embedder is asked for to see whether it works: nothing of anybody's memory."""
+
+TEXTS_PER_CALL = 64
+_TEXTS_READ = 1024
+_NAMED_REFUSALS = 5
+# How many texts may fail alone before it is looked whether the embedder works.
+_FAILED_IN_A_ROW = 3
+# How many calls may fail in a search; when indexing, since something was embedded last.
+_MOST_FAILURES = 16
+# How long to wait for another process that embeds, and stores nothing: longer than a call takes. Then it is better to
+# pay twice.
+_TURN_SECONDS = 60.0
+# How many numbers a vector is thought to have before the first one came.
+_USUAL_DIMENSION = 1024
+
+
+@attrs.define
+class EmbeddingReport:
+    """What a run did: how many texts it embedded, how many chunks are still pending, and sentences for people."""
+
+    embedded: int = 0
+    pending: int = 0
+    failed: bool = False
+    notes: list[str] = attrs.field(factory=list)
+
+
+class _StoppedError(Exception):
+    """A run has done what it may. ``str(error)`` says why, for people, or nothing."""
+
+
+@attrs.define
+class Run:
+    """How a run goes about it, and how far it has come.
+
+    :param again: whether somebody asked for it: then what was refused is tried too, and others are waited for.
+    :param backoff: how long to wait before each further attempt, in seconds.
+    :param wait: how long to wait for another process that writes, in seconds.
+    :param works: whether the embedder has answered since a call failed last.
+    :param sees: whether the caller may be told of a file.
+    """
+
+    database: Database
+    turns: Turns
+    chosen: ChosenEmbedder
+    strategies: Mapping[str, Any]
+    report: EmbeddingReport
+    again: bool
+    backoff: Sequence[float]
+    wait: float
+    works: bool
+    on_progress: Callable[[int, int], None]
+    sees: Callable[[str], bool]
+    _patience: float = attrs.field(init=False)  # for how many seconds to wait for others that embed
+    _total: int = 0
+    _done: int = 0
+    _put_off: int = 0  # chunks that are tried again at the end of this run
+    _copies: Counter[str] = attrs.field(factory=Counter)  # of the texts that were read: how many chunks each has
+    _failures: int = 0
+    _failed: list[tuple[PendingText, str]] = attrs.field(factory=list)  # alone, since something was embedded
+    _places: list[str] = attrs.field(factory=list)
+
+    @_patience.default
+    def _patience_of_the_caller(self) -> float:
+        return _TURN_SECONDS if self.again else 0.0
+
+    async def go(self, limit: int | None) -> None:
+        """Embed what was never tried, then the suspects, and with ``again`` what was refused too, newest first.
+
+        :param limit: how many texts at most.
+        :raises EmbedderError: the embedder does not work.
+        :raises IndexUnavailableError: the index cannot be written.
+        """
+        if self.again:
+            await self._mend()
+        async with self.database.reader() as connection:
+            space = await space_of(connection, self.chosen.identity)
+            self._total = min(limit or sys.maxsize, await count_pending(connection, space))
+        stopped = ""
+        states: tuple[State, ...] = ("new", "suspect", "refused") if self.again else ("new", "suspect")
+        try:
+            try:
+                for state in states:
+                    await self._all(state)
+            except _StoppedError as error:
+                stopped = str(error)
+            await self._settle()
+        finally:
+            self.report.notes += [*self._refusals(), *([stopped] if stopped else [])]
+
+    async def _mend(self) -> None:
+        """Have made again what was lost of vectors, and of the tables that are made of them: somebody asked for it."""
+        async with self.database.reader() as connection:
+            space = await space_of(connection, self.chosen.identity)
+            lost = space.id > 0 and await something_lost(connection, space)
+            tables = await tables_of(connection, self.strategies, self.chosen.identity)
+            stale = await outdated(connection, tables)
+            damaged = {each.key for each in tables if each not in stale and not await each.is_sound(connection)}
+        if lost or damaged:
+            async with self.database.transaction(self.wait) as connection:
+                if lost:
+                    await mend(connection, space)
+                tables = await tables_of(connection, self.strategies, self.chosen.identity)
+                stale = await outdated(connection, tables)
+                for each in tables:
+                    if each in stale or each.key in damaged:
+                        await backfill(connection, each)
+        self.report.notes += [
+            f"What the strategy {name} keeps of the vectors was damaged, and was made anew."
+            for name, _ in sorted(damaged)
+        ]
+
+    async def _all(self, state: State) -> None:
+        before = sys.maxsize
+        while self._done < self._total:
+            async with self.database.reader() as connection:
+                space = await space_of(connection, self.chosen.identity)
+                limit = min(_TEXTS_READ, self._total - self._done)
+                texts = await pending_texts(connection, space, state, before=before, limit=limit)
+            if not texts:
+                return
+            before = texts[-1].chunk_id
+            self._copies = Counter(text.hash for text in texts)
+            calls = list(_calls(texts, getattr(self.chosen.embedder, "batch_size", TEXTS_PER_CALL)))
+            await self._see_to_room(len(calls[0]) * (space.dimension or _USUAL_DIMENSION) * BYTES_PER_NUMBER)
+            if state != "new" and not self.works:
+                await self._look_whether_it_works()
+            for call in calls:
+                await self._call(call, state)
+            self._done += len(texts) - self._put_off
+            self._put_off = 0
+            self.on_progress(min(self._done, self._total), self._total)
+
+    async def _see_to_room(self, size: int) -> None:
+        """Raise unless as many bytes can be stored, and as many again by strategies: else nothing is paid for."""
+        for each in (2 * size, 0):
+            async with self.database.transaction(self.wait) as connection:
+                await keep_room(connection, each)
+
+    # --- one call --------------------------------------------------------------------------------------------------
+
+    async def _call(self, texts: Sequence[PendingText], state: State) -> None:
+        """Ask once for the vectors of some texts, and store them; or go on with what is at fault if that fails."""
+        texts, failure = await self._asked(texts, state)
+        if failure is None:
+            return
+        worked, self.works = self.works, False
+        self._failures += 1
+        if isinstance(failure, str):
+            self._failed.append((texts[0], failure))
+        elif state == "new":
+            await self._refuse(dict.fromkeys(texts, ""))
+            self._put_off += sum(self._copies[text.hash] for text in texts)
+            if not worked:
+                raise failure
+        elif len(texts) == 1:
+            self._failed.append((texts[0], f"its call failed. {failure}"))
+        if len(self._failed) >= _FAILED_IN_A_ROW:
+            await self._settle()
+        if self._failures >= _MOST_FAILURES:
+            raise _StoppedError(
+                f"Embedding was stopped after {self._failures} calls that failed, the last one with: {failure}"
+            )
+        if state != "new" and len(texts) > 1:
+            if not self.works:
+                await self._look_whether_it_works()
+            middle = len(texts) // 2
+            await self._call(texts[:middle], state)
+            await self._call(texts[middle:], state)
+
+    async def _asked(
+        self, texts: Sequence[PendingText], state: State
+    ) -> tuple[Sequence[PendingText], EmbedderError | str | None]:
+        """Ask, and store what comes. Return what was asked for and what went wrong: a sentence if it is the one vector.
+
+        Others may be embedding the same: so it is one at a time, and each looks first what the others have done.
+        """
+        async with self.turns.next(self._patience, self._progress) as own:
+            if not own and not self.again:
+                raise _StoppedError  # a search leaves it to whoever is at it
+            if not own:
+                self._patience = 0.0  # once is enough
+            async with self.database.reader() as connection:
+                space = await space_of(connection, self.chosen.identity)
+                texts = await still_pending(connection, space, state, texts)
+            if not texts:
+                return texts, None
+            said = [embedding_text(text.heading, text.context, text.text) for text in texts]
+            try:
+                vectors = await self._asking(space.dimension).vectors(said, "document")
+            except EmbedderError as error:
+                return texts, error
+            if all(isinstance(vector, str) for vector in vectors):
+                said_of_it = str(vectors[0])
+                return texts, said_of_it if len(texts) == 1 else self._unusable(said_of_it)
+            await self._store(texts, vectors)
+        return texts, None
+
+    async def _progress(self) -> int:
+        async with self.database.reader() as connection:
+            return await last_stored(connection)
+
+    def _unusable(self, vector: str) -> EmbedderError:
+        return EmbedderError(f'The embedder "{self.chosen.name}" gives no vector that can be used: {vector}.')
+
+    def _asking(self, dimension: int) -> Asking:
+        return Asking(self.chosen.name, self.chosen.embedder, dimension or None, self.backoff)
+
+    async def _store(self, texts: Sequence[PendingText], vectors: Sequence[Vectors | str]) -> None:
+        good = {text.hash: vector for text, vector in zip(texts, vectors, strict=True) if not isinstance(vector, str)}
+        bad = {text: vector for text, vector in zip(texts, vectors, strict=True) if isinstance(vector, str)}
+        try:
+            await self._stored(good)
+        except PluginFailedError as error:
+            if not is_fault_of_tables(error):
+                raise
+            await self._stored(good, tables_anew=True)
+        self.report.embedded += len(good)
+        self.works = True
+        self._failures = 0 if self.again else self._failures
+        await self._refuse(bad)
+        await self._settle()
+
+    async def _stored(self, vectors: Mapping[str, Vectors], *, tables_anew: bool = False) -> None:
+        async with self.database.transaction(self.wait) as connection:
+            dimension = len(next(iter(vectors.values())))
+            space = await make_space(connection, self.chosen.identity, dimension, self.chosen.recipe)
+            tables = await tables_of(connection, self.strategies, self.chosen.identity)
+            for each in await outdated(connection, tables):
+                await backfill(connection, each)
+            as_bytes = {hash: vector.astype("<f4").tobytes() for hash, vector in vectors.items()}
+            got = await store(connection, space, as_bytes)
+            for each in tables:
+                if each.space == space and tables_anew:
+                    await backfill(connection, each)
+                elif each.space == space:
+                    await each.remove(connection, [id for id, _ in got])  # where they are embedded anew
+                    await each.add_vectors(connection, space, got)
+
+    # --- what is at fault --------------------------------------------------------------------------------------------
+
+    async def _look_whether_it_works(self) -> None:
+        """Raise unless the embedder embeds a word, as it did all else."""
+        async with self.database.reader() as connection:
+            space = await space_of(connection, self.chosen.identity)
+        (vector,) = await self._asking(space.dimension).vectors([PROBE], "document")
+        if isinstance(vector, str):
+            raise self._unusable(vector)
+        self.works = True
+
+    async def _settle(self) -> None:
+        """Refuse the texts that failed alone, if the embedder works: then it is they that are at fault."""
+        if self._failed:
+            if not self.works:
+                await self._look_whether_it_works()
+            failed, self._failed = self._failed, []
+            await self._refuse(dict(failed))
+
+    async def _refuse(self, problems: Mapping[PendingText, str]) -> None:
+        """Write down what is wrong with texts; nothing where they are only suspects."""
+        if problems:
+            async with self.database.transaction(self.wait) as connection:
+                space = await space_of(connection, self.chosen.identity)
+                await refuse(connection, space, {text.hash: problem for text, problem in problems.items()})
+        self._places += [
+            f'{text.path}:{text.start_line} was not embedded by "{self.chosen.name}": {problem.removesuffix(".")}.'
+            for text, problem in problems.items()
+            if problem and self.sees(text.path)
+        ]
+
+    def _refusals(self) -> list[str]:
+        """Sentences about the texts that got no vector: the first ones, and how many more there are."""
+        rest = len(self._places) - _NAMED_REFUSALS
+        more = [f"... and {rest} more; they are found by words, and tried again by: kipu index"] if rest > 0 else []
+        return self._places[:_NAMED_REFUSALS] + more
+
+
+def _calls(texts: Sequence[PendingText], size: int) -> Iterator[list[PendingText]]:
+    """Texts of about the same length together, each of them once."""
+    different = list({text.hash: text for text in texts}.values())
+    different.sort(key=lambda text: len(text.text) + len(text.context), reverse=True)
+    for start in range(0, len(different), size):
+        yield different[start : start + size]

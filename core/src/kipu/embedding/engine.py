@@ -1,0 +1,368 @@
+"""Keeps the vectors of an index up to date: which embedder is used, what it has not embedded yet, and when to ask it.
+
+A failing embedder never breaks anything: what could not be embedded stays pending and is found by words, and the next
+run tries again. After a failure nothing is asked for a while, so that no search waits for a provider that is down.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from typing import TYPE_CHECKING, Any
+
+from ..errors import EmbedderError, IndexUnavailableError, PluginError
+from ..index.database import BUSY_SECONDS
+from ..index.strategy_tables import needs_vectors, retire, tables_of
+from ..index.vectors import (
+    AWAITED,
+    count_lacking,
+    count_pending,
+    evict,
+    expect_all,
+    known_spaces,
+    space_of,
+    start_anew,
+)
+from ..types import QueryEmbedding
+from .backlog import PROBE, EmbeddingReport, Run
+from .client import BACKOFF_SECONDS, Asking, unknown_share
+from .turns import Turns
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from ..components import ChosenEmbedder, Components
+    from ..index.database import Database
+    from ..index.vectors import KnownSpace
+    from ..types import VectorSpace
+
+__all__ = ["BACKGROUND", "EmbeddingReport", "Embeddings"]
+
+BACKGROUND = "kipu-embedding"
+"""The name of the task that goes on embedding behind a search."""
+
+_PAUSE_SECONDS = 60.0
+_LOCK_FILE = "embedding.lock"
+_NEXT_TIME = "Nothing is lost: the next indexing tries again."
+_BY_WORDS = "This search went by words."
+
+_logger = logging.getLogger("kipu")
+
+
+class Embeddings:
+    """The vectors of one memory.
+
+    :param strategies: what keeps tables of vectors, by the name of its class.
+    :param sees: whether whoever uses this memory may be told of a file.
+    """
+
+    def __init__(
+        self,
+        database: Database,
+        components: Components,
+        strategies: Callable[[], Mapping[str, Any]],
+        cache_bytes: int,
+        sees: Callable[[str], bool],
+    ) -> None:
+        self._sees = sees
+        self._database = database
+        self._components = components
+        self._strategies = strategies
+        self._cache_bytes = cache_bytes
+        self._running: tuple[asyncio.AbstractEventLoop | None, asyncio.Lock] = (None, asyncio.Lock())
+        self._turns = Turns(database.path.with_name(_LOCK_FILE))
+        self._pauses: dict[str, tuple[float, str]] = {}  # by identity: until when, and why
+        self._answered: dict[str, float] = {}  # by identity: when it did last
+        self._background: asyncio.Task[None] | None = None
+        self._runs: set[asyncio.Task[EmbeddingReport]] = set()
+        self.times_closed = 0
+
+    async def close(self) -> None:
+        """End what is being embedded, in the background or not, and let go of the embedder."""
+        self.times_closed += 1
+        await self.stop()
+        loop = asyncio.get_running_loop()
+        runs = [run for run in self._runs if run.get_loop() is loop]
+        for run in runs:
+            run.cancel()
+        if runs:
+            await asyncio.wait(runs)
+        await self._components.close_embedders()
+
+    def go_on_unless_closed(self, times_closed: int) -> None:
+        """Raise if the memory was closed since: then nothing more is asked for.
+
+        :param times_closed: how often it had been closed before.
+        :raises IndexUnavailableError: it was.
+        """
+        if self.times_closed != times_closed:
+            raise IndexUnavailableError(
+                "The memory was closed while it was indexing. What was indexed and embedded so far is kept; the next "
+                "indexing goes on from there."
+            )
+
+    async def stop(self) -> None:
+        """End what runs in the background. What it has stored so far is kept."""
+        task, self._background = self._background, None
+        if task is None:
+            return
+        if task.get_loop() is not asyncio.get_running_loop():  # which ended before it did, and so will it never
+            return
+        task.cancel()
+        await asyncio.wait([task])
+
+    async def identity(self) -> str | None:
+        """The identity of the embedder that is used; None where there is none, or it cannot be used."""
+        try:
+            chosen = await self._components.embedder()
+        except PluginError:
+            return None
+        return chosen.identity if chosen else None
+
+    async def problem(self, *, ask: bool = False) -> str | None:
+        """Why the embedder cannot be used, as far as can be told without asking it, or by asking for one vector."""
+        try:
+            chosen = await self._components.embedder()
+            if chosen is None or not ask:
+                return None
+            async with self._database.reader() as connection:
+                space = await space_of(connection, chosen.identity)
+            (vector,) = await Asking(chosen.name, chosen.embedder, space.dimension or None).vectors([PROBE], "query")
+        except PluginError as error:
+            return str(error)
+        return f'"{chosen.name}" answers, but {vector}.' if isinstance(vector, str) else None
+
+    # --- embedding what is pending ---------------------------------------------------------------------------------
+
+    async def run(
+        self,
+        chosen: ChosenEmbedder | None,
+        *,
+        limit: int | None = None,
+        again: bool = False,
+        backoff: Sequence[float] | None = None,
+        wait: float = BUSY_SECONDS,
+        on_progress: Callable[[int, int], None] = lambda done, total: None,
+    ) -> EmbeddingReport:
+        """Embed what is pending, newest first, and store it a call at a time.
+
+        :param chosen: the embedder, or None, with which there is nothing to do.
+        :param limit: how many texts at most.
+        :param again: whether to try again the texts that were refused, and an embedder that failed just now.
+        :param backoff: how long to wait before each further attempt, in seconds.
+        :raises IndexUnavailableError: the index cannot be written, or the memory was closed meanwhile.
+        """
+        if chosen is None:
+            return EmbeddingReport()
+        times_closed = self.times_closed
+        backoff = BACKOFF_SECONDS if backoff is None else backoff
+        run = asyncio.create_task(self._run(chosen, limit, again, backoff, wait, on_progress))
+        self._runs.add(run)
+        try:
+            return await run
+        except asyncio.CancelledError:
+            task = asyncio.current_task()
+            if task is None or not task.cancelling():
+                self.go_on_unless_closed(times_closed)  # it was `close` that ended it, and nobody ended the caller
+            raise
+        finally:
+            self._runs.discard(run)
+
+    async def _run(
+        self,
+        chosen: ChosenEmbedder,
+        limit: int | None,
+        again: bool,
+        backoff: Sequence[float],
+        wait: float,
+        on_progress: Callable[[int, int], None],
+    ) -> EmbeddingReport:
+        report = EmbeddingReport()
+        if not again and (reason := self.paused(chosen)):
+            report.failed = True
+            report.notes.append(f"{reason} {_NEXT_TIME}")
+        else:
+            async with self._lock:
+                works = self._answered_lately(chosen)
+                run = Run(
+                    self._database,
+                    self._turns,
+                    chosen,
+                    self._strategies(),
+                    report,
+                    again,
+                    backoff,
+                    wait,
+                    works,
+                    on_progress,
+                    self._sees,
+                )
+                try:
+                    await run.go(limit)
+                except EmbedderError as error:
+                    report.failed = True
+                    report.notes.append(f"{self._pause(chosen, error)} {_NEXT_TIME}")
+                else:
+                    if report.embedded:
+                        self._pauses.pop(chosen.identity, None)
+                        self._answered[chosen.identity] = time.monotonic()
+        report.pending = await self._finish(chosen, wait, tidy=again or report.embedded > 0)
+        return report
+
+    @property
+    def running(self) -> bool:
+        """Whether something is being embedded at the moment."""
+        return self._lock.locked()
+
+    @property
+    def _lock(self) -> asyncio.Lock:
+        """What one run at a time holds. One of an event loop that has ended would be held for ever."""
+        loop = asyncio.get_running_loop()
+        if self._running[0] is not loop:
+            self._running = (loop, asyncio.Lock())
+            self._turns.give_up()
+        return self._running[1]
+
+    def _answered_lately(self, chosen: ChosenEmbedder) -> bool:
+        return time.monotonic() - self._answered.get(chosen.identity, float("-inf")) < _PAUSE_SECONDS
+
+    def paused(self, chosen: ChosenEmbedder) -> str:
+        """Why an embedder is not asked for now: it failed a short while ago. Empty where it is."""
+        until, reason = self._pauses.get(chosen.identity, (0.0, ""))
+        return reason if time.monotonic() < until else ""
+
+    def _pause(self, chosen: ChosenEmbedder, error: EmbedderError) -> str:
+        self._answered.pop(chosen.identity, None)
+        reason = str(error) if str(error).endswith((".", "!", "?")) else f"{error}."
+        self._pauses[chosen.identity] = (time.monotonic() + _PAUSE_SECONDS, reason)
+        return reason
+
+    async def _finish(self, chosen: ChosenEmbedder, wait: float, *, tidy: bool) -> int:
+        """Count what is pending; once nothing waits, other spaces need no tables, and old vectors may go."""
+        async with self._database.reader() as connection:
+            space = await space_of(connection, chosen.identity)
+            pending = await count_pending(connection, space)
+            waiting = await count_pending(connection, space, AWAITED)
+        if tidy and space.id > 0 and not waiting and chosen.identity == await self.identity():
+            async with self._database.transaction(wait) as connection:
+                await retire(connection, await tables_of(connection, self._strategies(), chosen.identity), space)
+                await evict(connection, space, self._cache_bytes)
+        return pending
+
+    async def expect_all(self, chosen: ChosenEmbedder) -> None:
+        """Have everything embedded anew by the next run. The embedder is asked for the dimension that it has now."""
+        try:
+            (vector,) = await Asking(chosen.name, chosen.embedder).vectors([PROBE], "document")
+        except EmbedderError:
+            vector = ""  # the run says what is wrong with it, and the vectors that there are go on answering
+        async with self._database.transaction() as connection:
+            space = await space_of(connection, chosen.identity)
+            if space.id < 0:
+                return
+            if isinstance(vector, str) or len(vector) == space.dimension:
+                await expect_all(connection, space)
+            else:
+                await start_anew(connection, space, len(vector))
+
+    # --- in the background -----------------------------------------------------------------------------------------
+
+    def go_on_in_background(self, chosen: ChosenEmbedder) -> None:
+        """Embed what is still pending while other things are done, as long as this event loop runs."""
+        task = self._background
+        if task is None or task.done() or task.get_loop() is not asyncio.get_running_loop():
+            self._background = asyncio.create_task(self._go_on(chosen), name=BACKGROUND)
+
+    async def _go_on(self, chosen: ChosenEmbedder) -> None:
+        try:
+            await self.run(chosen)
+        except IndexUnavailableError:
+            pass  # another process is writing: the next search goes on
+        except Exception as error:  # noqa: BLE001 (nobody awaits this task, and what is pending stays so)
+            failure = EmbedderError(f"Embedding in the background failed: {type(error).__name__}: {error}.")
+            _logger.warning(self._pause(chosen, failure))
+
+    # --- embedding a query -----------------------------------------------------------------------------------------
+
+    async def query(self, text: str, notes: list[str]) -> tuple[QueryEmbedding | None, bool]:
+        """What a query means, in the space in which the most chunks have vectors. None where it cannot be told.
+
+        With it comes whether the embedder that is used could not do its part.
+
+        :param notes: takes a sentence for people that says why it could not, or that an earlier embedder answers.
+        """
+        try:
+            chosen = await self._components.embedder()
+        except PluginError as error:
+            notes.append(f"{_BY_WORDS} {error}")
+            return None, True
+        if chosen is None or not any(map(str.isalnum, text)):  # what says nothing means nothing
+            return None, False
+        async with self._database.reader() as connection:
+            known = await known_spaces(connection)
+            chunks = await count_pending(connection, None)
+            lacking = {each.space: await count_lacking(connection, each.space) for each in known.values()}
+            # What was refused will not come: nobody waits for it.
+            awaited = await count_lacking(connection, await space_of(connection, chosen.identity), AWAITED)
+            tables = await tables_of(connection, self._strategies(), None)
+        if not chunks:
+            return None, False
+        # Of the spaces that are not used any more, those that still have their tables.
+        ready = (
+            {each.space for each in tables} if any(map(needs_vectors, self._strategies().values())) else set(lacking)
+        )
+        candidates = {
+            id: each
+            for id, each in known.items()
+            if each.space.dimension > 0 and (id == chosen.identity or each.space in ready)
+        }
+        asked = await self._best(chosen, candidates, lacking, awaited, chunks, notes)
+        if asked is None:
+            notes.append(f"{_BY_WORDS} {self.paused(chosen) or 'Nothing is embedded yet: kipu index'}")
+            return None, True
+        embedder, space = asked
+        if reason := self.paused(embedder):
+            notes.append(f"{_BY_WORDS} {reason}")
+            return None, True
+        try:
+            vector, said = await Asking(embedder.name, embedder.embedder, space.dimension).query(text)
+        except EmbedderError as error:
+            notes.append(f"{_BY_WORDS} {self._pause(embedder, error)}")
+            return None, True
+        if isinstance(vector, str):
+            notes.append(f'{_BY_WORDS} "{embedder.name}" could not embed the query: {vector}.')
+            return None, True
+        self._answered[embedder.identity] = time.monotonic()
+        if len(said) < len(text):
+            notes.append(f"The query is long: by meaning, its first {len(said):,} characters were searched for.")
+        languages = getattr(embedder.embedder, "languages", None)
+        share = await unknown_share(embedder.name, embedder.embedder, said, notes)
+        return QueryEmbedding(space, vector, languages, share), bool(self.paused(chosen))
+
+    async def _best(
+        self,
+        chosen: ChosenEmbedder,
+        known: Mapping[str, KnownSpace],
+        lacking: Mapping[VectorSpace, int],
+        awaited: int,
+        chunks: int,
+        notes: list[str],
+    ) -> tuple[ChosenEmbedder, VectorSpace] | None:
+        """The embedder that is used and its space; or, as long as more is to come, an earlier one that has more.
+
+        :param lacking: how many chunks have no vector in a space; ``awaited`` are those that are still to get one.
+        """
+        wanted = known.get(chosen.identity)
+        own = lacking[wanted.space] if wanted else chunks
+        if wanted is None or awaited:
+            others = [each for each in known.values() if each is not wanted and lacking[each.space] < own]
+            for other in sorted(others, key=lambda each: lacking[each.space]):
+                earlier = await self._components.earlier_embedder(other.recipe, other.space.identity, chosen)
+                if earlier is not None:
+                    name = f'"{earlier.name}"' if earlier.name != chosen.name else "the one before, of the same name,"
+                    notes.append(
+                        f'The embedder changed: "{chosen.name}" has still to embed {own:,} of {chunks:,} chunks, and '
+                        f"{name} answers until it has. {self.paused(chosen) or 'To embed them now: kipu index'}"
+                    )
+                    return earlier, other.space
+        return (chosen, wanted.space) if wanted and own < chunks else None

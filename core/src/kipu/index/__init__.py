@@ -1,0 +1,1 @@
+"""The SQLite index: its tables, its connections, and what is read from and written to it."""

@@ -1,0 +1,172 @@
+"""What the index knows of files and chunks: the reading side. The writing side is in ``changes.py``."""
+
+from __future__ import annotations
+
+import json
+from datetime import date
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from ..types import FileInfo, StoredChunk
+from ..workspace.scan import ARCHIVE
+from .vectors import parts
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    import aiosqlite
+
+    from ..types import Query
+
+__all__ = [
+    "CHUNKS_AND_FILES",
+    "CHUNK_COLUMNS",
+    "KnownFile",
+    "count_chunks",
+    "count_unembedded",
+    "file_infos",
+    "filters",
+    "has_archive",
+    "known_files",
+    "load_chunks",
+    "passes",
+    "sources",
+    "stored_chunk",
+]
+
+CHUNK_COLUMNS = (
+    "chunks.id, chunks.chunk, files.path, files.source, files.date, chunks.start_line, chunks.end_line, "
+    "chunks.heading, chunks.heading_level, chunks.text, chunks.context, chunks.metadata"
+)
+CHUNKS_AND_FILES = "chunks JOIN files ON files.id = chunks.file_id"
+# The label of what was archived, and those of the sources that it was in: "archive", "archive/team".
+_IN_ARCHIVE = f"files.source = '{ARCHIVE}' OR (files.source > '{ARCHIVE}/' AND files.source < '{ARCHIVE}0')"
+_FILE_COLUMNS = "id, path, size, mtime_ns, ctime_ns, hash, chunker, added, problem"
+
+
+class KnownFile(NamedTuple):  # not attrs: one is made for every file, before every search
+    """A file as the index has it. ``hash`` is the SHA-256 of its bytes; ``chunker`` tells what chunked it."""
+
+    id: int
+    path: str
+    size: int
+    mtime_ns: int
+    ctime_ns: int
+    hash: str
+    chunker: str
+    added: bool
+    problem: str | None
+
+
+def filters(query: Query, *, archived: bool = True) -> tuple[str, list[Any]]:
+    """The query's filters as an SQL condition on ``files``, and its parameters.
+
+    :param archived: whether there are archived files, which only who asks for them finds.
+    """
+    conditions: list[str] = []
+    parameters: list[Any] = []
+    if query.source == ARCHIVE:
+        conditions.append(f"({_IN_ARCHIVE})")
+    elif query.source is not None:
+        conditions.append("files.source = ?")
+        parameters.append(query.source)
+    elif archived:
+        conditions.append(f"NOT ({_IN_ARCHIVE})")
+    if query.since is not None:
+        conditions.append("files.date >= ?")
+        parameters.append(query.since.isoformat())
+    if query.until is not None:
+        conditions.append("files.date <= ?")
+        parameters.append(query.until.isoformat())
+    if query.as_of is not None:
+        conditions.append("(files.date IS NULL OR files.date <= ?)")
+        parameters.append(query.as_of.isoformat())
+    return " AND ".join(conditions) or "1", parameters
+
+
+async def load_chunks(connection: aiosqlite.Connection, ids: Iterable[int]) -> dict[int, StoredChunk]:
+    """Load chunks by the ids of their rows, in the order given."""
+    wanted = list(dict.fromkeys(ids))
+    found: dict[int, StoredChunk] = {}
+    for marks, part in parts(wanted):
+        rows = await connection.execute_fetchall(
+            f"SELECT {CHUNK_COLUMNS} FROM {CHUNKS_AND_FILES} WHERE chunks.id IN ({marks})", part
+        )
+        found.update((row[0], stored_chunk(row)) for row in rows)
+    return {id: found[id] for id in wanted if id in found}
+
+
+async def known_files(connection: aiosqlite.Connection, paths: Sequence[str] | None = None) -> dict[str, KnownFile]:
+    """The files that the index has, by path: all of them, or those of ``paths``."""
+    statement = f"SELECT {_FILE_COLUMNS} FROM files"
+    if paths is None:
+        rows = list(await connection.execute_fetchall(statement))
+    else:
+        rows = []
+        for marks, part in parts(paths):
+            rows += await connection.execute_fetchall(f"{statement} WHERE path IN ({marks})", part)
+    return {row[1]: KnownFile._make(row) for row in rows}
+
+
+async def file_infos(connection: aiosqlite.Connection) -> list[FileInfo]:
+    """All files that the index has, by path, with the number of their chunks."""
+    rows = await connection.execute_fetchall(
+        "SELECT path, source, date, size, (SELECT count(*) FROM chunks WHERE file_id = files.id), problem "
+        "FROM files ORDER BY path"
+    )
+    return [FileInfo(row[0], row[1], _date(row[2]), row[3], row[4], row[5]) for row in rows]
+
+
+async def sources(connection: aiosqlite.Connection) -> dict[str, int]:
+    """The source labels in use, sorted, with the number of their files."""
+    rows = await connection.execute_fetchall(
+        "SELECT source, count(*) FROM files WHERE problem IS NULL GROUP BY source ORDER BY source"
+    )
+    return {row[0]: row[1] for row in rows}
+
+
+async def has_archive(connection: aiosqlite.Connection) -> bool:
+    """Whether the index has archived files."""
+    rows = await connection.execute_fetchall(f"SELECT 1 FROM files WHERE {_IN_ARCHIVE} LIMIT 1")
+    return bool(list(rows))
+
+
+async def count_chunks(connection: aiosqlite.Connection, sources: Sequence[str] = ()) -> int:
+    """How many chunks the index holds, or those of some sources."""
+    statement = "SELECT count(*) FROM chunks"
+    if sources:
+        statement = f"SELECT count(*) FROM {CHUNKS_AND_FILES} WHERE source IN ({', '.join('?' * len(sources))})"
+    (row,) = await connection.execute_fetchall(statement, tuple(sources))
+    return int(row[0])
+
+
+async def count_unembedded(connection: aiosqlite.Connection, space_id: int, sources: Sequence[str]) -> int:
+    """How many chunks of some sources have no vector in a space."""
+    (row,) = await connection.execute_fetchall(
+        f"SELECT count(*) FROM {CHUNKS_AND_FILES} JOIN unembedded ON chunk_id = chunks.id AND space_id = ? "
+        f"WHERE source IN ({', '.join('?' * len(sources))})",
+        (space_id, *sources),
+    )
+    return int(row[0])
+
+
+def passes(query: Query, chunk: StoredChunk) -> bool:
+    """Whether a chunk passes the filters of a query: for strategies that forget to look at them."""
+    archived = chunk.source == ARCHIVE or chunk.source.startswith(f"{ARCHIVE}/")
+    right = archived if query.source == ARCHIVE else query.source == chunk.source if query.source else not archived
+    since, until, as_of = query.since, query.until, query.as_of
+    if chunk.date is None:
+        return right and since is None and until is None
+    return right and not (
+        (since and chunk.date < since) or (until and chunk.date > until) or (as_of and chunk.date > as_of)
+    )
+
+
+def stored_chunk(row: Sequence[Any]) -> StoredChunk:
+    """A row of the columns `CHUNK_COLUMNS` as an object."""
+    metadata = json.loads(row[11]) if row[11] else {}
+    columns = [*row[:4], _date(row[4]), *row[5:11], metadata]
+    return StoredChunk(*columns)
+
+
+def _date(text: str | None) -> date | None:
+    return date.fromisoformat(text) if text else None

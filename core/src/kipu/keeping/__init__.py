@@ -1,0 +1,1 @@
+"""Write memory files: remember, edit, move, forget."""

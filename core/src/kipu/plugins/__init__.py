@@ -1,0 +1,1 @@
+"""Plugins: finding, loading and registering them, building their components, and calling those."""

@@ -1,0 +1,294 @@
+"""What a search goes through and returns, and what indexing and `status` report.
+
+A `Query` makes a strategy return `Hit` objects, post-processors change them, and the caller gets `SearchResults`. All
+of it is public in `kipu.types`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import date
+from typing import TYPE_CHECKING
+
+import attrs
+
+from .documents import StoredChunk
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    Vectors = NDArray[np.float32]
+
+__all__ = [
+    "ArmScore",
+    "Explanation",
+    "FileInfo",
+    "Hit",
+    "IndexReport",
+    "Query",
+    "QueryEmbedding",
+    "Recall",
+    "SearchResult",
+    "SearchResults",
+    "SkippedFile",
+    "StageChange",
+    "Status",
+    "VectorSpace",
+]
+
+
+@attrs.frozen
+class VectorSpace:
+    """The vectors of one embedder, which can be compared with each other and with no others.
+
+    ``id`` is a small number of the index's own, never used twice, and may be a part of the name of a table.
+    ``identity`` is that of the embedder, and ``dimension`` the length of each vector.
+    """
+
+    id: int
+    identity: str
+    dimension: int
+
+
+@attrs.frozen(eq=False)
+class QueryEmbedding:
+    """What a query means, and what its embedder says of itself and of the query.
+
+    ``vector`` has the shape ``(dimension,)``, is float32 and of length 1. ``languages`` are the languages that the
+    embedder knows, as ISO 639-1 codes, and None where it does not say. ``unknown_share`` is the part of the query, from
+    0 to 1, that its tokenizer did not know, and None where it does not say.
+    """
+
+    space: VectorSpace
+    vector: Vectors
+    languages: Sequence[str] | None = None
+    unknown_share: float | None = None
+
+
+@attrs.frozen
+class Query:
+    """A search as the plugins see it.
+
+    A strategy returns at most ``limit`` hits, more than the ``max_results`` that the caller will get, so that
+    post-processors have something to choose from. ``source``, ``since`` and ``until`` are filters, which
+    `Index.where` turns into SQL; both dates are included, and a date range leaves evergreen files out. ``as_of`` is the
+    day whose beliefs are asked for: what was written later is left out. ``today`` is the day of the search in the time
+    zone of the workspace. ``embedding`` is there where a strategy needs vectors, or uses
+    one that does, and the query could be embedded.
+    """
+
+    text: str
+    max_results: int = 6
+    limit: int = 60
+    source: str | None = None
+    since: date | None = None
+    until: date | None = None
+    as_of: date | None = None
+    today: date | None = None
+    embedding: QueryEmbedding | None = None
+
+
+@attrs.frozen
+class Hit:
+    """A chunk on its way to becoming a result: with its score in [0, 1], and the scores of the arms behind it.
+
+    ``vector`` is the chunk's, float32 and of length 1: there for a post-processor that needs vectors, where the chunk
+    has one. It is compared neither by ``==`` nor shown. ``outdated`` says why what the chunk says is not believed any
+    more, and is empty for all else.
+    """
+
+    chunk: StoredChunk
+    score: float
+    scores: Mapping[str, float] = attrs.field(factory=dict)
+    vector: Vectors | None = attrs.field(default=None, eq=False, repr=False)
+    outdated: str = ""
+
+
+@attrs.frozen
+class ArmScore:
+    """How one arm saw a hit: its rank among the hits, from 1, and its score in [0, 1].
+
+    Those with equal scores share the best of their ranks; what the arm gave 0 has none.
+    """
+
+    rank: int | None
+    score: float
+
+
+@attrs.frozen
+class StageChange:
+    """What a post-processor did to a hit: its rank, from 1, and its score, before and after."""
+
+    stage: str
+    rank_before: int
+    rank_after: int
+    score_before: float
+    score_after: float
+
+
+@attrs.frozen
+class Explanation:
+    """Why a result stands where it stands: what each arm of the strategy gave it, and what each stage changed."""
+
+    arms: Mapping[str, ArmScore]
+    stages: Sequence[StageChange]
+
+
+@attrs.frozen
+class SearchResult:
+    """One answer: which lines of which file, how well they fit, and what they say.
+
+    ``snippet`` is the part of ``text`` where the query matched; ``scores`` are the scores by arm; ``chunk`` names the
+    chunk and stays the same while its text and its file stay. ``metadata`` is what the entry says of itself, and
+    ``outdated`` a sentence about what is not believed any more: until when it was, and what took its place; it is empty
+    for all else. ``explanation`` is there where it was asked for.
+    """
+
+    path: str
+    start_line: int
+    end_line: int
+    score: float
+    scores: Mapping[str, float]
+    snippet: str
+    text: str
+    source: str
+    heading: str
+    heading_level: int
+    chunk: str
+    metadata: Mapping[str, str] = attrs.field(factory=dict, hash=False)
+    outdated: str = ""
+    explanation: Explanation | None = None
+
+
+class SearchResults(list[SearchResult]):
+    """The results of a search, best first, and what the caller should know about them.
+
+    ``stale`` is true when files changed that the search could not take into account, and ``pending`` names them.
+    ``degraded`` is true when the search had to go on with less than what was configured, as by words where the query
+    could not be embedded. ``pending_vectors`` is how many chunks could be found by words only, because they are not
+    embedded yet. ``notes`` says why, in sentences for people. All are empty, 0 or false when all is well. ``absence``
+    is a sentence that says why the file of ``search(..., explain_path=...)`` is not among the results.
+    """
+
+    def __init__(
+        self,
+        results: Iterable[SearchResult] = (),
+        *,
+        pending: Sequence[str] = (),
+        degraded: bool = False,
+        notes: Sequence[str] = (),
+        stale: bool | None = None,
+        pending_vectors: int = 0,
+        absence: str | None = None,
+    ) -> None:
+        super().__init__(results)
+        self.pending = list(pending)
+        self.degraded = degraded
+        self.notes = list(notes)
+        self.stale = bool(self.pending) if stale is None else stale
+        self.pending_vectors = pending_vectors
+        self.absence = absence
+
+
+@attrs.frozen
+class Recall:
+    """What a memory knows about a question, for the prompt of a model; false where it knows nothing.
+
+    ``text`` quotes memories as data, each with where it stands; the name of a dated file is its date. ``results`` are
+    the results that are in it, best first; ``tokens`` is about how many tokens the text has.
+    """
+
+    text: str
+    results: SearchResults
+    tokens: int
+
+    def __bool__(self) -> bool:
+        return bool(self.text)
+
+    def __str__(self) -> str:
+        return self.text
+
+
+# --- What the caller learns of the index ---------------------------------------------------------------------------
+
+
+@attrs.frozen
+class SkippedFile:
+    """A file that is not in the index as it stands on disk, and why."""
+
+    path: str
+    reason: str
+
+
+@attrs.define
+class IndexReport:
+    """What one run of indexing did. The counts are files but for ``chunks``, which is how many the index now holds.
+
+    ``skipped`` names files that are not in the index as they are on disk, each with its reason; those of them that
+    may yet be read are ``pending``, and what the index has of them is kept. ``missing`` names folders that are
+    configured or were indexed before and are not there now: what the index holds of them is kept until they come back
+    or until ``index(prune=True)``. ``embedded`` is how many texts were embedded, and ``pending_vectors`` how many
+    chunks are found by words only until they are. ``notes`` are sentences for people.
+    """
+
+    added: int = 0
+    changed: int = 0
+    renamed: int = 0
+    removed: int = 0
+    unchanged: int = 0
+    chunks: int = 0
+    skipped: list[SkippedFile] = attrs.field(factory=list)
+    pending: list[str] = attrs.field(factory=list)
+    missing: list[str] = attrs.field(factory=list)
+    notes: list[str] = attrs.field(factory=list)
+    seconds: float = 0.0
+    embedded: int = 0
+    pending_vectors: int = 0
+
+
+@attrs.frozen
+class FileInfo:
+    """A file that the index knows. ``date`` is None for an evergreen file; ``size`` is in bytes."""
+
+    path: str
+    source: str
+    date: date | None
+    size: int
+    chunks: int
+    problem: str | None = None
+
+    @property
+    def evergreen(self) -> bool:
+        """Whether the file is one that does not age: its name does not start with a date."""
+        return self.date is None
+
+
+@attrs.frozen
+class Status:
+    """The state of a workspace and of its index.
+
+    ``sources`` are the labels with the number of their files; ``pending``, ``skipped``, ``missing`` and ``notes`` mean
+    the same as in an `IndexReport`. ``index_bytes`` is the size of the index on disk. ``embedder`` is the name of the
+    one that is used, None where searches go by words; ``vectors`` counts the chunks that have a vector, by the identity
+    of the embedder, of which there may be several side by side; ``pending_vectors`` counts those without one of the
+    embedder that is used.
+    """
+
+    workspace: str
+    files: int
+    chunks: int
+    sources: Mapping[str, int]
+    pending: list[str]
+    skipped: list[SkippedFile]
+    missing: list[str]
+    notes: list[str]
+    strategy: str
+    chunker: str
+    postprocessors: list[str]
+    index_path: str
+    index_bytes: int
+    sqlite: str
+    embedder: str | None = None
+    pending_vectors: int = 0
+    vectors: Mapping[str, int] = attrs.field(factory=dict)

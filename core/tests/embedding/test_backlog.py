@@ -1,0 +1,602 @@
+"""A run over what is pending: which text is at fault, when to stop, and what others are doing meanwhile."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import attrs
+import numpy as np
+import pytest
+from doubles import Hashing, Nearest, Other, Words, always, answering, fill, named
+
+from kipu import Memory
+from kipu.errors import EmbedderError, IndexUnavailableError, TextTooLongError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from kipu import MemoryConfig
+
+    Write = Callable[[str, str], Path]
+    Config = Callable[..., MemoryConfig]
+
+
+@pytest.fixture(autouse=True)
+def no_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Try again at once."""
+    monkeypatch.setattr("kipu.embedding.engine.BACKOFF_SECONDS", (0.0, 0.0, 0.0))
+
+
+# --- texts at fault, and embedders at fault -----------------------------------------------------------------------
+
+
+def picky(*words: str) -> Callable[[int, list[str]], None]:
+    """Refuse every call that has a text with one of the words in it."""
+
+    def misbehave(number: int, texts: list[str]) -> None:
+        if any(word in text for text in texts for word in words):
+            raise EmbedderError("This text is not allowed (400).")
+
+    return misbehave
+
+
+async def test_a_text_that_is_refused_alone_degrades_one_search_and_is_asked_for_no_more(
+    meaning: Any, write: Write
+) -> None:
+    fill(write, 5)
+    async with meaning() as memory:
+        await memory.index()
+    write("memory/bad.md", "POISON about topic9\n")
+    seen = []
+    for _ in range(4):
+        embedder = Hashing(misbehave=picky("POISON"))
+        async with meaning(embedder) as memory:  # as with a program that is started anew for each search
+            results = await memory.search("note3")
+            seen.append((results.degraded, len(embedder.calls)))
+            if not results.degraded and len(seen) == 2:
+                assert results.notes[0] == (
+                    'memory/bad.md:1 was not embedded by "doubles.Hashing": its call failed. '
+                    "This text is not allowed (400)."
+                )
+    # The text; then a word, the text, a word and the query; then the query alone.
+    assert seen == [(True, 1), (False, 4), (False, 1), (False, 1)]
+
+
+async def test_a_refused_text_degrades_no_search_of_a_program_whose_embedder_has_just_answered(
+    meaning: Any, write: Write
+) -> None:
+    fill(write, 5)
+    async with meaning(Hashing(misbehave=picky("POISON"))) as memory:
+        await memory.index()
+        write("memory/bad.md", "POISON about topic9\n")
+        results = await memory.search("note3")
+        assert (results.degraded, results[0].path) == (False, "memory/003.md")
+        assert results.notes[0].startswith("memory/bad.md:1 was not embedded")
+        assert (await memory.search("note3")).notes == [
+            "1 chunk is not embedded yet, and found by words only. To embed all: kipu index"
+        ]
+
+
+async def test_indexing_once_more_settles_a_text_that_is_refused(meaning: Any, write: Write) -> None:
+    write("memory/bad.md", "POISON\n")
+    for expected in ("This text is not allowed (400). Nothing is lost", "memory/bad.md:1 was not embedded"):
+        async with meaning(Hashing(misbehave=picky("POISON"))) as memory:
+            report = await memory.index()
+            assert report.pending_vectors == 1
+            assert report.notes[0].startswith(expected)
+    write("memory/good.md", "harmless\n")
+    async with meaning(Hashing(misbehave=picky("POISON"))) as memory:
+        results = await memory.search("harmless")
+        assert (results.degraded, results[0].path) == (False, "memory/good.md")
+
+
+@pytest.mark.parametrize("bad", [1, 3, 64])
+async def test_the_texts_of_a_call_that_failed_are_told_apart_in_few_calls(
+    meaning: Any, write: Write, bad: int
+) -> None:
+    fill(write, 64)
+    words = [f"note{number * 7 % 64} " for number in range(bad)]
+    counts, degraded = [], []
+    for _ in range(20):
+        embedder = Hashing(misbehave=picky(*words))
+        async with meaning(embedder) as memory:
+            results = await memory.search("topic3")
+            counts.append(len(embedder.calls))
+            degraded.append(results.degraded)
+            assert results.pending_vectors >= bad
+    assert max(counts) <= 50
+    assert (counts[-1], degraded[1:]) == ((0, [True] * 19) if bad == 64 else (1, [False] * 19))
+
+
+async def test_a_refused_text_in_a_large_batch_keeps_no_other_from_its_vector(meaning: Any, write: Write) -> None:
+    fill(write, 300)
+    embedder = Hashing(dimension=512, misbehave=picky("note7 ", "note150 "))
+    async with meaning(embedder) as memory:
+        report = await memory.index()
+        assert (report.embedded, report.pending_vectors, len(report.notes)) == (298, 2, 2)
+        assert len(embedder.calls) < 60
+
+
+async def test_an_outage_in_the_middle_is_not_taken_for_the_fault_of_a_text(meaning: Any, write: Write) -> None:
+    def down_from_the_third_call(number: int, texts: list[str]) -> None:
+        if number > 2:
+            raise EmbedderError("The quota is used up.")
+
+    fill(write, 300)
+    embedder = Hashing(misbehave=down_from_the_third_call)
+    async with meaning(embedder) as memory:
+        report = await memory.index()
+        assert (report.embedded, len(embedder.calls)) == (128, 4)
+        assert report.notes == ["The quota is used up. Nothing is lost: the next indexing tries again."]
+    for _ in range(3):
+        embedder = Hashing(misbehave=always(EmbedderError("The quota is used up.")))
+        async with meaning(embedder) as memory:
+            report = await memory.index()
+            assert len(embedder.calls) == 1
+            assert len(report.notes) == 1  # no file is named that is not at fault
+    async with meaning() as memory:
+        assert (await memory.index()).embedded == 172
+
+
+@pytest.mark.parametrize("make", [lambda rows: rows * np.nan, lambda rows: rows * 0])
+@pytest.mark.parametrize("batch_size", [1, 64])
+async def test_vectors_that_are_all_wrong_end_a_run_soon_and_blame_no_text(
+    meaning: Any, write: Write, make: Any, batch_size: int
+) -> None:
+    fill(write, 150)
+    for _ in range(2):
+        embedder = Hashing(batch_size=batch_size, misbehave=answering(make))
+        async with meaning(embedder) as memory:
+            report = await memory.index()
+            assert len(embedder.calls) <= 4
+            assert (report.embedded, len(report.notes)) == (0, 1)
+            assert "gives no vector that can be used" in report.notes[0]
+    async with meaning() as memory:
+        assert (await memory.search("note3"))[0].path == "memory/003.md"
+        assert (await memory.status()).pending_vectors == 0
+
+
+async def test_documents_that_are_all_refused_end_a_run_in_a_bounded_number_of_calls(
+    meaning: Any, write: Write
+) -> None:
+    fill(write, 150)
+    embedder = Hashing(batch_size=1, misbehave=picky("note"))
+    async with meaning(embedder) as memory:
+        for _ in range(2):
+            embedder.calls.clear()
+            report = await memory.index()
+            assert len(embedder.calls) < 50
+            assert report.embedded == 0
+
+
+async def test_what_one_embedder_did_not_take_is_not_held_against_another(meaning: Any, write: Write) -> None:
+    fill(write, 5)
+    known = {"hashing": Refusing, "other": Other}
+    async with named(meaning("hashing"), **known) as memory:
+        report = await memory.index()
+        assert (report.embedded, len(report.notes)) == (0, 5)
+        assert report.notes[0] == 'memory/004.md:1 was not embedded by "hashing": the vector is zero.'
+    async with named(meaning("other"), **known) as memory:
+        results = await memory.search("note3")
+        assert (results[0].path, results.degraded, results.pending_vectors) == ("memory/003.md", False, 0)
+
+
+@attrs.define
+class Refusing(Hashing):
+    batch_size: int = 1
+
+    async def embed(self, texts: Any, *, role: Any) -> Any:
+        rows = await Hashing.embed(self, texts, role=role)
+        rows[["note" in text for text in texts]] = 0
+        return rows
+
+
+async def test_the_embedder_with_more_vectors_answers_whatever_the_other_was_refused(
+    meaning: Any, write: Write
+) -> None:
+    @attrs.define
+    class Narrow(Hashing):
+        async def embed(self, texts: Any, *, role: Any) -> Any:
+            rows = await Hashing.embed(self, texts, role=role)
+            rows[[role == "document" and "note1 " not in text for text in texts]] = 0
+            return rows
+
+    def soon_down(number: int, texts: list[str]) -> None:
+        if number > 4:
+            raise EmbedderError("The quota is used up.")
+
+    fill(write, 6)
+    known = {"narrow": Narrow, "other": Other}
+    async with named(meaning("narrow"), **known) as memory:
+        assert (await memory.index()).pending_vectors == 5
+    async with meaning(Other(batch_size=1, misbehave=soon_down)) as memory:
+        assert (await memory.index()).pending_vectors == 2
+    async with named(meaning("other"), **known) as memory:
+        results = await memory.search("note3", sync=False)
+        assert (results[0].path, results.degraded) == ("memory/003.md", False)
+        assert results.notes == ["2 chunks are not embedded yet, and found by words only. To embed all: kipu index"]
+
+
+@pytest.mark.parametrize("again", [False, True])
+async def test_another_dimension_in_the_middle_is_said_once_and_blames_no_text(
+    meaning: Any, write: Write, again: bool
+) -> None:
+    fill(write, 40)
+    async with meaning() as memory:
+        await memory.index()
+        fill(write, 120)
+        other = Hashing(dimension=32)
+        memory.config.index.embedder.misbehave = lambda number, texts: np.array([other.vector(text) for text in texts])
+        memory.config.index.embedder.calls.clear()
+        for _ in range(2):
+            report = await memory.index() if again else await memory.search("note1")
+            assert len(report.notes) == 1
+            assert "returned vectors of dimension 32" in report.notes[0]
+        assert len(memory.config.index.embedder.calls) <= (3 if again else 2)
+        async with memory._database.reader() as connection:
+            refused = await connection.execute_fetchall("SELECT count(*) FROM unembedded WHERE problem > ''")
+            assert [tuple(row) for row in refused] == [(0,)]
+
+
+async def test_copies_of_a_text_keep_no_other_from_being_told_apart_in_the_same_run(meaning: Any, write: Write) -> None:
+    async with meaning(Hashing(misbehave=picky("POISON"))) as memory:
+        write("memory/first.md", "first\n")
+        await memory.index()
+        for number in range(50):
+            write(f"memory/a{number}.md", "harmless\n")
+            write(f"memory/b{number}.md", "POISON\n")
+        report = await memory.index()
+        assert report.pending_vectors == 50
+        async with memory._database.reader() as connection:
+            suspects = await connection.execute_fetchall("SELECT count(*) FROM unembedded WHERE problem = ''")
+            assert [tuple(row) for row in suspects] == [(0,)]
+
+
+# --- several at once ----------------------------------------------------------------------------------------------
+
+
+async def test_two_runs_at_once_pay_for_no_text_twice(config: Config, write: Write) -> None:
+    fill(write, 300)
+    asked: list[str] = []
+
+    @attrs.define
+    class Counting(Hashing):
+        async def embed(self, texts: Any, *, role: Any) -> Any:
+            if role == "document":
+                asked.extend(texts)
+            await asyncio.sleep(0.01)
+            return await Hashing.embed(self, texts, role=role)
+
+    memories = [Memory(config(index={"embedder": Counting()}, strategy=Nearest())) for _ in range(3)]
+    reports = await asyncio.gather(memories[0].index(), memories[1].index(), memories[2].search("note3"))
+    for memory in memories:
+        await memory.close()
+    assert sorted(asked) == sorted(set(asked))
+    assert len(asked) == 300
+    assert [each.pending_vectors for each in reports[:2]] == [0, 0]
+
+
+async def test_vectors_of_another_dimension_from_another_process_are_refused(
+    meaning: Any, write: Write, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("kipu.embedding.backlog._TURN_SECONDS", 0.0)
+    fill(write, 3)
+    first, second = asyncio.Event(), asyncio.Event()
+
+    @attrs.define
+    class Waiting(Hashing):
+        async def embed(self, texts: Any, *, role: Any) -> Any:
+            first.set()
+            await second.wait()
+            return np.ones((len(texts), 8), np.float32)
+
+    async with meaning(Waiting()) as slow, meaning() as fast:
+        running = asyncio.create_task(slow.index())
+        await first.wait()
+        assert (await fast.index()).embedded == 3
+        second.set()
+        assert (await running).embedded == 0
+        assert "dimension 8" in (await running).notes[0]
+        assert "dimension 64" in (await running).notes[0]
+        assert (await fast.search("note1"))[0].path == "memory/001.md"
+
+
+async def test_of_two_answers_for_one_text_the_first_is_kept_everywhere(
+    meaning: Any, write: Write, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("kipu.embedding.backlog._TURN_SECONDS", 0.0)
+    write("memory/a.md", "one\n")
+    first, second = asyncio.Event(), asyncio.Event()
+
+    @attrs.define
+    class Waiting(Hashing):
+        async def embed(self, texts: Any, *, role: Any) -> Any:
+            first.set()
+            await second.wait()
+            return np.ones((len(texts), 64), np.float32)
+
+    async with meaning(Waiting()) as slow, meaning() as fast:
+        running = asyncio.create_task(slow.index())
+        await first.wait()
+        await fast.index()
+        second.set()
+        await running
+        async with fast._database.reader() as connection:
+            kept = await connection.execute_fetchall("SELECT vector FROM embeddings")
+            nearest = await connection.execute_fetchall("SELECT vector FROM nearest_1")
+        assert [row[0] for row in kept] == [row[0] for row in nearest]
+
+
+async def test_a_link_in_place_of_the_lock_is_not_followed(meaning: Any, write: Write, tmp_path: Path) -> None:
+    precious = tmp_path / "precious"
+    precious.write_text("mine", "utf-8")
+    fill(write, 3)
+    async with meaning() as memory:
+        (memory.workspace / ".kipu").mkdir()
+        (memory.workspace / ".kipu/embedding.lock").symlink_to(precious)
+        assert (await memory.index()).embedded == 3
+    assert precious.read_text("utf-8") == "mine"
+
+
+ABANDONED = """
+import asyncio, pathlib, sys
+import attrs
+from doubles import Hashing, Nearest, Paragraphs
+from kipu import IndexConfig, Memory, MemoryConfig, SearchConfig
+
+@attrs.define
+class Hanging(Hashing):
+    async def embed(self, texts, *, role):
+        if role == "document" and len(self.calls) == 1:
+            self.calls.append([])
+            await asyncio.Event().wait()
+        return await Hashing.embed(self, texts, role=role)
+
+workspace = pathlib.Path(sys.argv[1])
+index = IndexConfig(chunker=Paragraphs(), embedder=Hanging())
+memory = Memory(MemoryConfig(workspace, index=index, search=SearchConfig(strategy=Nearest(), postprocessors=[])))
+loop = asyncio.new_event_loop()
+left = loop.create_task(memory.search("note1"))
+
+async def until_it_hangs():
+    while len(memory.config.index.embedder.calls) < 2:
+        await asyncio.sleep(0)
+
+loop.run_until_complete(until_it_hangs())
+loop.close()
+
+async def again():
+    (workspace / "memory/new.md").write_text("brandnew")
+    print((await memory.search("brandnew")).pending_vectors)
+    async with Memory(memory.config) as other:
+        print((await other.index()).pending_vectors)
+
+asyncio.run(again())
+"""
+
+
+def test_an_event_loop_that_ends_in_the_middle_leaves_nothing_locked(workspace: Path, write: Write) -> None:
+    fill(write, 200)
+    environment = os.environ | {"PYTHONPATH": str(Path(__file__).parents[1])}
+    command = [sys.executable, "-c", ABANDONED, str(workspace)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
+    assert done.stdout.split() == ["0", "0"], done.stderr
+
+
+# --- an index that somebody has changed -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "UPDATE embeddings SET vector = zeroblob(5) WHERE id = 2",
+        "UPDATE embeddings SET vector = zeroblob(32)",
+        "DELETE FROM embeddings WHERE id = 2",
+        "DELETE FROM embeddings",
+        "UPDATE spaces SET dimension = 0",
+        "UPDATE spaces SET dimension = -1",
+    ],
+)
+@pytest.mark.parametrize("force", [False, True])
+async def test_vectors_that_are_lost_or_cannot_be_are_made_again_by_indexing(
+    meaning: Any, write: Write, statement: str, force: bool
+) -> None:
+    fill(write, 5)
+    async with meaning() as memory:
+        await memory.index()
+        async with memory._database.transaction() as connection:
+            await connection.execute(statement)
+        await memory.search("note1", strategy=None)
+        write("memory/copy.md", "note1 about topic1\n")  # whose vector would be taken from there
+        await memory.search("note1")
+        report = await memory.index(force=force)
+        assert report.pending_vectors == 0
+        async with memory._database.reader() as connection:
+            rows = await connection.execute_fetchall("SELECT length(vector) FROM embeddings")
+        assert [row[0] for row in rows] == [4 * 64] * 5
+        assert (await memory.search("note3"))[0].path == "memory/003.md"
+
+
+@pytest.mark.parametrize("number", ["00000000", "0000c07f", "0100807f", "0000807f", "ffff7f7f"])
+async def test_vectors_that_lost_bits_are_made_again_by_force(meaning: Any, write: Write, number: str) -> None:
+    fill(write, 5)
+    async with meaning() as memory:
+        await memory.index()
+        async with memory._database.transaction() as connection:
+            await connection.execute("UPDATE embeddings SET vector = ? WHERE id < 3", (bytes.fromhex(number) * 64,))
+        write("memory/copy.md", "note4 about topic4\n")
+        await memory.search("note1")
+        report = await memory.index(force=True)
+        assert (report.embedded, report.pending_vectors, report.notes) == (2, 0, [])
+        for number_of_file in range(4):
+            found = await memory.search(f"note{number_of_file}")
+            assert found[0].path == f"memory/00{number_of_file}.md"
+
+
+async def test_what_cannot_be_stored_is_not_embedded(
+    meaning: Any, embedder: Hashing, write: Write, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from kipu.index.database import Database
+
+    fill(write, 3)
+    async with meaning() as memory:
+        await memory.index()
+        async with memory._database.transaction() as connection:
+            await connection.execute("DELETE FROM embeddings")
+            await connection.execute("INSERT INTO unembedded (space_id, chunk_id) SELECT 1, id FROM chunks")
+    embedder.calls.clear()
+
+    def refused(database: Any, wait: float = 0) -> Any:
+        raise IndexUnavailableError("The index cannot be written: it is read-only.")
+
+    monkeypatch.setattr(Database, "transaction", refused)
+    async with meaning() as memory:
+        results = await memory.search("note1")
+        assert any("read-only" in note for note in results.notes)
+    assert [text for call in embedder.calls for text in call if "topic" in text] == []
+
+
+async def test_a_full_disk_costs_no_call_and_every_search_says_so(
+    meaning: Any, embedder: Hashing, write: Write
+) -> None:
+    resource = pytest.importorskip("resource")
+    fill(write, 100)
+    async with meaning(strategy=Words()) as memory:
+        await memory.index()
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    async with meaning() as memory:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (40_000, limits[1]))
+        try:
+            for _ in range(3):
+                results = await memory.search("note1", strategy=None)
+                assert any("could not be embedded" in note and "disk" in note for note in results.notes)
+            with pytest.raises(IndexUnavailableError, match="disk"):
+                await memory.index()
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+        assert embedder.calls == []
+        assert (await memory.index()).embedded == 100
+        async with memory._database.reader() as connection:
+            rows = await connection.execute_fetchall("SELECT space_id FROM embeddings WHERE space_id < 1")
+            assert list(rows) == []
+
+
+async def test_closing_ends_what_is_being_indexed(meaning: Any, write: Write) -> None:
+    started = asyncio.Event()
+
+    @attrs.define
+    class Hanging(Hashing):
+        async def embed(self, texts: Any, *, role: Any) -> Any:
+            rows = await Hashing.embed(self, texts, role=role)
+            if len(self.calls) == 2:
+                started.set()
+                await asyncio.Event().wait()
+            return rows
+
+    fill(write, 300)
+    embedder = Hanging()
+    memory = meaning(embedder)
+    running = asyncio.create_task(memory.index())
+    await started.wait()
+    await memory.close()
+    with pytest.raises(IndexUnavailableError, match="was closed while it was indexing"):
+        await running
+    assert (len(embedder.calls), embedder.closed) == (2, 1)
+    assert (await memory.index()).embedded == 300 - 64
+    await memory.close()
+
+
+async def test_closing_before_anything_was_asked_for_keeps_it_from_being_asked(meaning: Any, write: Write) -> None:
+    fill(write, 300)
+    embedder = Hashing()
+    memory = meaning(embedder)
+    closed: list[Any] = []
+    running = asyncio.create_task(
+        memory.index(on_progress=lambda done, total: closed.append(asyncio.create_task(memory.close())))
+    )
+    with pytest.raises(IndexUnavailableError, match="was closed"):
+        await running
+    await asyncio.gather(*closed)
+    assert embedder.calls == []
+
+
+async def test_a_search_with_nothing_to_embed_takes_no_lock(
+    meaning: Any, write: Write, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from kipu.errors import IndexBusyError
+    from kipu.index.database import Database
+
+    def busy(database: Any, wait: float = 0) -> Any:
+        raise IndexBusyError("Another process is writing.")
+
+    fill(write, 5)
+    async with meaning(Refusing()) as memory:
+        assert (await memory.index()).pending_vectors == 5
+    async with meaning(Hashing(misbehave=picky("note3 "))) as memory:
+        await memory.index()
+        assert (await memory.index()).pending_vectors == 1
+        monkeypatch.setattr(Database, "transaction", busy)
+        results = await memory.search("topic3")
+        assert results.notes == ["1 chunk is not embedded yet, and found by words only. To embed all: kipu index"]
+
+
+# --- long queries ---------------------------------------------------------------------------------------------------
+
+
+async def test_of_a_long_query_the_beginning_is_embedded_in_few_calls(meaning: Any, write: Write) -> None:
+    def limited(number: int, texts: list[str]) -> None:
+        if any(len(text) > 1000 for text in texts):
+            raise TextTooLongError("1,000 characters at most.")
+
+    fill(write, 3)
+    embedder = Hashing(misbehave=limited)
+    async with meaning(embedder) as memory:
+        await memory.index()
+        embedder.calls.clear()
+        results = await memory.search("note1 " * 20_000)
+        assert (results[0].path, results.degraded) == ("memory/001.md", False)
+        assert [len(text) for (text,) in embedder.calls] == [8000, 3995, 1991, 989]
+        assert results.notes == ["The query is long: by meaning, its first 989 characters were searched for."]
+
+
+# --- the key of an earlier embedder ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("key", ["sk-configured", None])
+async def test_the_earlier_embedder_is_asked_with_the_key_of_the_one_that_is_used(
+    meaning: Any, write: Write, key: str | None
+) -> None:
+    used: list[tuple[str, str]] = []
+
+    @attrs.define
+    class Keyed(Hashing):
+        destination: ClassVar[str | None] = "https://provider.example"
+
+        key: Any = attrs.field(default="sk-of-the-environment", metadata={"secret": True})
+
+        async def embed(self, texts: Any, *, role: Any) -> Any:
+            used.append((self.salt, self.key))
+            return await Hashing.embed(self, texts, role=role)
+
+    @attrs.define
+    class Stranger(Keyed):
+        salt: str = "stranger"
+
+    fill(write, 3)
+    known = {"keyed": Keyed, "stranger": Stranger}
+    options = {} if key is None else {"key": key}
+    async with named(meaning({"use": "keyed", "salt": "a", "key": "sk-earlier"}), **known) as memory:
+        await memory.index()
+    used.clear()
+    async with named(meaning({"use": "keyed", "salt": "b", **options}), **known) as memory:
+        results = await memory.search("note1", sync=False)
+        assert (results[0].path, results.degraded) == ("memory/001.md", False)
+    assert used == [("a", key or "sk-of-the-environment")]
+    async with named(meaning({"use": "stranger", **options}), **known) as memory:
+        assert (await memory.search("note1", sync=False)).degraded
+    assert len(used) == 1

@@ -1,0 +1,820 @@
+"""What becomes of vectors: kept, found again, replaced, and never lost or wrong, whatever an embedder does."""
+
+from __future__ import annotations
+
+import asyncio
+from datetime import UTC
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import attrs
+import numpy as np
+import pytest
+from doubles import Both, Hashing, Nearest, Other, Words, always, answering, fill, named
+
+from kipu import Hit, Memory
+from kipu.errors import (
+    ConfigurationError,
+    EmbedderBusyError,
+    EmbedderError,
+    PluginFailedError,
+    QueryError,
+    TextTooLongError,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from kipu import MemoryConfig, Query
+
+    Write = Callable[[str, str], Path]
+    Config = Callable[..., MemoryConfig]
+
+pytestmark = pytest.mark.usefixtures("no_waiting")
+
+
+@pytest.fixture
+def no_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Try again at once."""
+    monkeypatch.setattr("kipu.embedding.engine.BACKOFF_SECONDS", (0.0, 0.0, 0.0))
+
+
+# --- keeping vectors -----------------------------------------------------------------------------------------------
+
+
+async def test_indexing_embeds_each_text_once(meaning: Any, embedder: Hashing, write: Write) -> None:
+    fill(write, 100)
+    write("memory/copy.md", "note1 about topic1\n")
+    async with meaning() as memory:
+        report = await memory.index()
+        assert (report.embedded, report.pending_vectors, report.notes) == (100, 0, [])
+        assert sorted(text for call in embedder.calls for text in call) == sorted(
+            f"note{number} about topic{number % 7}" for number in range(100)
+        )
+        assert (await memory.index()).embedded == 0
+        status = await memory.status()
+        assert (status.pending_vectors, dict(status.vectors)) == (0, {"hashing-64": 101})
+
+
+async def test_a_search_needs_no_indexing_before(meaning: Any, write: Write) -> None:
+    fill(write, 9)
+    async with meaning() as memory:
+        results = await memory.search("note3")
+        assert (results[0].path, results.degraded, results.notes) == ("memory/003.md", False, [])
+        assert results[0].scores == {"nearest": results[0].score}
+
+
+async def test_what_comes_back_is_not_embedded_again(meaning: Any, embedder: Hashing, write: Write) -> None:
+    file = write("memory/a.md", "one\n")
+    async with meaning() as memory:
+        await memory.index()
+        file.unlink()
+        assert (await memory.index()).removed == 1
+        write("memory/b.md", "one\n")
+        assert (await memory.search("one"))[0].path == "memory/b.md"
+    assert embedder.calls == [["one"], ["one"]]  # the text, and the query
+
+
+async def test_a_vector_is_stored_once_as_float32(meaning: Any, write: Write) -> None:
+    write("memory/a.md", "one\n\ntwo\n\none\n")
+    async with meaning() as memory:
+        await memory.index()
+        async with memory._database.reader() as connection:
+            rows = await connection.execute_fetchall("SELECT length(vector) FROM embeddings")
+        assert [row[0] for row in rows] == [4 * 64, 4 * 64]
+
+
+async def test_deleted_chunks_leave_the_index_of_vectors(meaning: Any, write: Write) -> None:
+    fill(write, 5)
+    async with meaning() as memory:
+        await memory.index()
+        write("memory/003.md", "something else\n")
+        (memory.workspace / "memory/004.md").unlink()
+        assert [result.path for result in await memory.search("note3 note4")] == []
+        async with memory._database.reader() as connection:
+            (row,) = await connection.execute_fetchall("SELECT count(*) FROM nearest_1")
+        assert row[0] == 4
+
+
+async def test_the_oldest_of_what_is_not_needed_goes_first(config: Config, write: Write, embedder: Hashing) -> None:
+    size = 4 * 64
+    memory = Memory(config(index={"embedder": embedder, "cache_bytes": 2 * size}, strategy=Nearest()))
+    async with memory:
+        for word in ("one", "two", "three", "one", "four", "five"):
+            write("memory/a.md", f"{word}\n")
+            await memory.index()
+        embedder.calls.clear()
+        for word in ("one", "four", "five", "three"):  # "one" was used after "two" and "three"
+            write("memory/a.md", f"{word}\n")
+            await memory.index()
+    assert embedder.calls == [["three"]]
+
+
+async def test_a_renamed_file_keeps_its_vectors_and_is_found_under_its_name(meaning: Any, write: Write) -> None:
+    file = write("memory/a.md", "one\n")
+    async with meaning() as memory:
+        await memory.index()
+        (memory.workspace / "memory/team").mkdir()
+        file.rename(memory.workspace / "memory/team/b.md")
+        assert [result.path for result in await memory.search("one", source="team")] == ["memory/team/b.md"]
+
+
+async def test_most_is_embedded_in_the_background_of_a_search(
+    meaning: Any, write: Write, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("kipu.indexing.synchronizer._SEARCH_EMBEDS", 64)
+    fill(write, 300)
+    async with meaning(Hashing(dimension=2048)) as memory:
+        results = await memory.search("note299")
+        assert results[0].path == "memory/299.md"  # the newest come first
+        assert results.pending_vectors == 236
+        assert results.notes == ["236 chunks are not embedded yet, and found by words only. To embed all: kipu index"]
+        await memory._syncing.embeddings._background
+        results = await memory.search("note3")
+        assert (results[0].path, results.pending_vectors, results.notes) == ("memory/003.md", 0, [])
+
+
+async def test_closing_ends_what_runs_in_the_background(
+    meaning: Any, write: Write, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("kipu.indexing.synchronizer._SEARCH_EMBEDS", 64)
+    fill(write, 300)
+    started = asyncio.Event()
+
+    async def slow(texts: Any, *, role: str) -> Any:
+        if len(embedder.calls) == 2:
+            started.set()
+            await asyncio.Event().wait()
+        return await Hashing.embed(embedder, texts, role=role)
+
+    @attrs.define
+    class Slow(Hashing):
+        embed = staticmethod(slow)
+
+    embedder = Slow()
+    async with meaning(embedder) as memory:
+        await memory.search("note1")
+        await started.wait()
+    assert embedder.closed == 1
+    async with meaning(Hashing()) as memory:
+        assert (await memory.index()).embedded == 236
+
+
+# --- an embedder that fails ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("error", "calls"),
+    [
+        (EmbedderError("The key was refused (401)."), 1),
+        (EmbedderBusyError("Too many requests (429)."), 4),
+        (EmbedderBusyError("Too many requests (429).", retry_after=3600), 1),
+        (TextTooLongError("Too long."), 7),
+        (RuntimeError("no such model"), 1),
+        (SystemExit(1), 1),
+    ],
+)
+async def test_an_outage_costs_few_calls_loses_nothing_and_heals(
+    meaning: Any, write: Write, error: Exception, calls: int
+) -> None:
+    fill(write, 200)
+    down = Hashing(misbehave=always(error))
+    async with meaning(down) as memory:
+        report = await memory.index()
+        assert (report.added, report.embedded, report.pending_vectors) == (200, 0, 200)
+        assert len(down.calls) <= calls
+        assert str(error) in report.notes[0] or repr(error) in report.notes[0]
+        assert (await memory.status()).pending_vectors == 200
+        down.calls.clear()
+        for _ in range(5):
+            results = await memory.search("note3")
+            assert (results.degraded, results.pending_vectors) == (True, 200)
+            assert any("words" in note for note in results.notes)
+        assert down.calls == []  # it failed a moment ago
+    async with meaning() as memory:
+        report = await memory.index()
+        assert (report.embedded, report.pending_vectors, report.notes) == (200, 0, [])
+        assert (await memory.search("note3"))[0].path == "memory/003.md"
+
+
+async def test_what_an_embedder_says_and_what_follows_are_two_sentences(meaning: Any, write: Write) -> None:
+    fill(write, 3)
+    async with meaning(Hashing(misbehave=always(EmbedderError("Rate limit reached")))) as memory:
+        report = await memory.index()
+        assert report.notes == ["Rate limit reached. Nothing is lost: the next indexing tries again."]
+
+
+async def test_a_search_during_an_outage_asks_once(meaning: Any, write: Write) -> None:
+    fill(write, 3)
+    down = Hashing(misbehave=always(EmbedderBusyError("The server is overloaded (503).")))
+    async with meaning(down) as memory:
+        results = await memory.search("note1")
+        assert (len(down.calls), results.degraded) == (1, True)
+        assert len(results.notes) == 1
+
+
+async def test_what_passes_by_itself_is_waited_for(meaning: Any, write: Write) -> None:
+    def flaky(number: int, texts: list[str]) -> None:
+        if number in (1, 2, 4, 5):
+            raise EmbedderBusyError("Too many requests (429).", retry_after=0)
+
+    fill(write, 100)
+    embedder = Hashing(misbehave=flaky)
+    async with meaning(embedder) as memory:
+        report = await memory.index()
+        assert (report.embedded, report.pending_vectors, len(embedder.calls)) == (100, 0, 6)
+
+
+async def test_what_was_embedded_before_an_outage_is_kept(meaning: Any, write: Write) -> None:
+    def soon_down(number: int, texts: list[str]) -> None:
+        if number > 2:
+            raise EmbedderError("The quota is used up.")
+
+    fill(write, 200)
+    async with meaning(Hashing(misbehave=soon_down)) as memory:
+        report = await memory.index()
+        assert (report.embedded, report.pending_vectors) == (128, 72)
+    async with meaning() as memory:
+        assert (await memory.index()).embedded == 72
+
+
+# --- vectors that are wrong ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("make", "said"),
+    [
+        (lambda rows: rows[:-1], "returned 2 vectors for 3 texts"),
+        (lambda rows: np.vstack([rows, rows]), "returned 6 vectors for 3 texts"),
+        (lambda rows: rows[0], "returned an array of the shape (64,) for 3 texts"),
+        (lambda rows: rows[:, :0], "returned vectors of dimension 0"),
+        (lambda rows: [[1.0], [1.0, 2.0], []], "failed: ValueError"),
+        (lambda rows: "vectors", "failed: ValueError"),
+        (lambda rows: rows * np.nan, "gives no vector that can be used: the vector has NaN or infinite numbers in it"),
+        (lambda rows: rows + np.inf, "gives no vector that can be used: the vector has NaN or infinite numbers in it"),
+        (lambda rows: rows * 0, "gives no vector that can be used: the vector is zero"),
+    ],
+)
+async def test_an_answer_that_cannot_be_is_not_stored(meaning: Any, write: Write, make: Any, said: str) -> None:
+    fill(write, 3)
+    wrong = Hashing(misbehave=answering(make))
+    async with meaning(wrong) as memory:
+        report = await memory.index()
+        assert (report.embedded, report.pending_vectors, len(wrong.calls)) == (0, 3, 1)
+        assert said in report.notes[0]
+    async with meaning() as memory:
+        assert (await memory.index()).pending_vectors == 0
+
+
+async def test_one_bad_vector_is_refused_by_file_and_line_and_the_others_stay(meaning: Any, write: Write) -> None:
+    def one_nan(number: int, texts: list[str]) -> Any:
+        rows = np.array([Hashing().vector(text) for text in texts], np.float32)
+        for row, text in zip(rows, texts, strict=True):
+            if "note2" in text:
+                row[5] = np.nan
+        return rows
+
+    fill(write, 4)
+    embedder = Hashing(misbehave=one_nan)
+    async with meaning(embedder) as memory:
+        report = await memory.index()
+        assert (report.embedded, report.pending_vectors) == (3, 1)
+        assert report.notes == [
+            'memory/002.md:1 was not embedded by "doubles.Hashing": the vector has NaN or infinite numbers in it.'
+        ]
+        embedder.calls.clear()
+        results = await memory.search("note1")
+        assert results[0].path == "memory/001.md"
+        assert embedder.calls == [["note1"]]  # a search does not try again by itself
+        embedder.misbehave = lambda number, texts: None
+        assert (await memory.index()).embedded == 1
+
+
+async def test_another_dimension_under_the_same_identity_is_refused(meaning: Any, write: Write) -> None:
+    write("memory/a.md", "one\n")
+    async with meaning() as memory:
+        await memory.index()
+    write("memory/b.md", "two\n")
+    other = Hashing(misbehave=lambda number, texts: np.ones((len(texts), 32), np.float32))
+    async with meaning(other) as memory:
+        report = await memory.index()
+        assert report.pending_vectors == 1
+        assert "dimension 32" in report.notes[0]
+        assert "dimension 64" in report.notes[0]
+        results = await memory.search("one")
+        assert results.degraded
+
+
+async def test_the_vectors_of_a_model_that_has_changed_behind_its_name_are_replaced_by_force(
+    meaning: Any, write: Write
+) -> None:
+    fill(write, 3)
+    async with meaning() as memory:
+        await memory.index()
+    other = Hashing()
+    other.misbehave = lambda number, texts: np.array([Hashing(32).vector(text) for text in texts], np.float32)
+    async with meaning(other) as memory:
+        assert "(kipu reindex --force)" in (await memory.search("note1")).notes[0]
+        assert "(kipu reindex --force)" in str(await memory.check_embedder())
+        report = await memory.reindex(force=True)
+        assert (report.embedded, report.pending_vectors, report.notes) == (3, 0, [])
+    async with meaning(other) as memory:
+        assert await memory.check_embedder() is None
+        results = await memory.search("note1")
+        assert (results[0].path, results.degraded, results.notes) == ("memory/001.md", False, [])
+        assert dict((await memory.status()).vectors) == {"hashing-64": 3}
+
+
+async def test_huge_numbers_are_scaled_and_not_lost(meaning: Any, write: Write) -> None:
+    fill(write, 30)
+    async with meaning(Hashing(misbehave=answering(lambda rows: rows * np.float32(1e37)))) as memory:
+        assert (await memory.index()).pending_vectors == 0
+        assert (await memory.search("note3"))[0].score > 0.5
+
+
+@pytest.mark.parametrize(
+    ("wrong", "said"),
+    [
+        ({"batch_size": 0}, "batch_size is a whole number of at least 1, not 0."),
+        ({"batch_size": "64"}, "batch_size is a whole number of at least 1, not '64'."),
+        ({"languages": "en"}, "languages is None or a list of codes, not 'en'."),
+        ({"languages": [1]}, "languages is None or a list of codes, not [1]."),
+    ],
+)
+async def test_what_an_embedder_says_of_itself_is_checked(meaning: Any, write: Write, wrong: Any, said: str) -> None:
+    fill(write, 3)
+    async with meaning(Hashing(**wrong)) as memory:
+        report = await memory.index()
+        assert (report.pending_vectors, len(report.notes)) == (3, 1)
+        assert said in report.notes[0]
+        results = await memory.search("note1")
+        assert results.degraded
+        assert said in results.notes[0]
+
+
+@pytest.mark.parametrize("share", [None, "half", float("nan"), 2.0, ZeroDivisionError()])
+async def test_a_share_that_cannot_be_is_told_and_ends_no_search(meaning: Any, write: Write, share: Any) -> None:
+    @attrs.define
+    class Unsure(Hashing):
+        def unknown_share(self, text: str) -> float:
+            if isinstance(share, Exception):
+                raise share
+            return share  # type: ignore[no-any-return]
+
+    fill(write, 3)
+    async with meaning(Unsure()) as memory:
+        results = await memory.search("note1")
+        assert (results[0].path, results.degraded) == ("memory/001.md", False)
+        assert "could not tell which share of the query it knows" in results.notes[0]
+
+
+# --- texts that are too long ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("tells_which", [True, False])
+async def test_only_a_text_that_is_too_long_is_split(meaning: Any, write: Write, tells_which: bool) -> None:
+    def limited(number: int, texts: list[str]) -> None:
+        long = [position for position, text in enumerate(texts) if len(text) > 1000]
+        if long:
+            raise TextTooLongError("1,000 characters at most.", long if tells_which else None)
+
+    fill(write, 30)
+    write("memory/long.md", " ".join(f"word{number}" for number in range(1000)) + "\n")
+    embedder = Hashing(dimension=512, misbehave=limited)
+    async with meaning(embedder) as memory:
+        report = await memory.index()
+        assert (report.embedded, report.pending_vectors, report.notes) == (31, 0, [])
+        assert len(embedder.calls) < 40
+        for word in ("word0", "word500", "word999"):
+            assert (await memory.search(word))[0].path == "memory/long.md"
+
+
+# --- another embedder ----------------------------------------------------------------------------------------------
+
+
+async def test_the_earlier_vectors_answer_until_there_are_new_ones(
+    meaning: Any, write: Write, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("kipu.indexing.synchronizer._SEARCH_EMBEDS", 64)
+    fill(write, 300)
+    async with named(meaning("hashing"), hashing=Hashing) as memory:
+        await memory.index()
+    async with named(meaning("other"), hashing=Hashing, other=Other) as memory:
+        results = await memory.search("note3")
+        assert (results[0].path, results.degraded) == ("memory/003.md", False)
+        assert results.notes == [
+            'The embedder changed: "other" has still to embed 236 of 300 chunks, and "hashing" answers until it has. '
+            "To embed them now: kipu index"
+        ]
+        await memory.index()
+        results = await memory.search("note3")
+        assert (results[0].path, results.notes) == ("memory/003.md", [])
+        assert dict((await memory.status()).vectors) == {"hashing-64": 300, "hashing-32other": 300}
+        async with memory._database.reader() as connection:
+            tables = await connection.execute_fetchall("SELECT name FROM sqlite_master WHERE name LIKE 'nearest%'")
+        assert [row[0] for row in tables] == ["nearest_2"]
+    async with named(meaning("hashing"), hashing=Hashing) as memory:
+        assert (await memory.search("note3", sync=True)).notes == []
+        assert (await memory.index()).embedded == 0
+
+
+async def test_an_earlier_embedder_that_is_gone_leaves_the_words(meaning: Any, write: Write) -> None:
+    fill(write, 3)
+    async with named(meaning("other"), other=Other) as memory:
+        await memory.index()
+    down = Hashing(misbehave=always(EmbedderError("The key was refused (401).")))
+    async with meaning(down) as memory:
+        results = await memory.search("note1")
+        assert (results.degraded, results.pending_vectors) == (True, 3)
+
+
+async def test_reindexing_makes_another_embedder_ready(meaning: Any, write: Write) -> None:
+    fill(write, 3)
+    async with named(meaning("hashing"), hashing=Hashing, other=Other) as memory:
+        await memory.index()
+        report = await memory.reindex("other")
+        assert (report.embedded, report.pending_vectors) == (3, 0)
+        assert (await memory.search("note1")).notes == []
+        assert (await memory.reindex("other")).embedded == 0
+        assert (await memory.reindex(force=True)).embedded == 3
+        assert (await memory.search("note1"))[0].path == "memory/001.md"
+        with pytest.raises(QueryError):
+            await memory.reindex(3)
+    async with named(meaning("other"), hashing=Hashing, other=Other) as memory:
+        results = await memory.search("note1")
+        assert (results[0].path, results.notes) == ("memory/001.md", [])
+
+
+async def test_an_embedder_that_needs_options_says_where_they_are_given(meaning: Any, write: Write) -> None:
+    @attrs.define(kw_only=True)
+    class Demanding(Hashing):
+        model: str
+
+    write("memory/a.md", "one\n")
+    async with named(meaning("hashing"), hashing=Hashing, demanding=Demanding) as memory:
+        with pytest.raises(ConfigurationError) as caught:
+            await memory.reindex("demanding")
+    assert str(caught.value) == (
+        'embedder, embedder "demanding": it needs "model". Say it in kipu.toml, and then run kipu reindex: [index] '
+        'embedder = { use = "demanding", ... }'
+    )
+
+
+@attrs.define
+class Elsewhere(Other):
+    destination: ClassVar[str | None] = "https://elsewhere.example"
+
+
+async def test_nothing_is_sent_to_where_the_configuration_sends_nothing_any_more(meaning: Any, write: Write) -> None:
+    sent: list[str] = []
+
+    @attrs.define
+    class Remote(Hashing):
+        destination: ClassVar[str | None] = "https://provider.example"
+
+        async def embed(self, texts: Any, *, role: Any) -> Any:
+            sent.extend(texts)
+            return await Hashing.embed(self, texts, role=role)
+
+    fill(write, 3)
+    known = {"remote": Remote, "other": Other, "elsewhere": Elsewhere}
+    async with named(meaning("remote"), **known) as memory:
+        await memory.index()
+    sent.clear()
+    for name in ("other", "elsewhere"):
+        async with named(meaning(name), **known) as memory:
+            results = await memory.search("note1", sync=False)
+            assert results.degraded
+            assert results.notes == ["This search went by words. Nothing is embedded yet: kipu index"]
+    assert sent == []
+
+
+async def test_an_earlier_model_at_the_same_place_still_answers(meaning: Any, write: Write) -> None:
+    @attrs.define
+    class Sibling(Elsewhere):
+        salt: str = "sibling"
+
+    fill(write, 3)
+    known = {"elsewhere": Elsewhere, "sibling": Sibling}
+    async with named(meaning("elsewhere"), **known) as memory:
+        await memory.index()
+    async with named(meaning("sibling"), **known) as memory:
+        results = await memory.search("note1", sync=False)
+        assert (results[0].path, results.degraded) == ("memory/001.md", False)
+
+
+async def test_where_an_earlier_embedder_answers_for_one_that_fails_it_is_said(meaning: Any, write: Write) -> None:
+    @attrs.define
+    class Down(Other):
+        async def embed(self, texts: Any, *, role: Any) -> Any:
+            raise EmbedderError("The key was refused (401).")
+
+    fill(write, 3)
+    async with named(meaning("hashing"), hashing=Hashing) as memory:
+        await memory.index()
+    async with named(meaning("down"), hashing=Hashing, down=Down) as memory:
+        results = await memory.search("note1")
+        assert (results[0].path, results.degraded) == ("memory/001.md", True)
+        assert results.notes == [
+            'The embedder changed: "down" has still to embed 3 of 3 chunks, and "hashing" answers until it has. '
+            "The key was refused (401)."
+        ]
+        assert await memory.check_embedder() == "The key was refused (401)."
+
+
+@pytest.mark.parametrize("recipe", ["{", "5", '"hashing"', '{"use": 5}', "[]"])
+async def test_a_recipe_that_is_none_is_no_failure(meaning: Any, write: Write, recipe: str) -> None:
+    fill(write, 3)
+    async with named(meaning("hashing"), hashing=Hashing) as memory:
+        await memory.index()
+        async with memory._database.transaction() as connection:
+            await connection.execute("UPDATE spaces SET recipe = ?", (recipe,))
+    async with named(meaning("other"), other=Other) as memory:
+        assert (await memory.search("note1"))[0].path == "memory/001.md"
+
+
+async def test_a_recipe_follows_the_configuration(meaning: Any, write: Write) -> None:
+    @attrs.define
+    class Moved(Hashing):
+        address: str = "a"
+
+    fill(write, 3)
+    for address in ("a", "b"):
+        write("memory/new.md", f"new {address}\n")
+        async with named(meaning({"use": "moved", "address": address}), moved=Moved) as memory:
+            await memory.index()
+            async with memory._database.reader() as connection:
+                (row,) = await connection.execute_fetchall("SELECT recipe FROM spaces")
+            assert f'"address": "{address}"' in row[0]
+
+
+async def test_a_secret_is_not_written_into_the_index(meaning: Any, write: Write) -> None:
+    @attrs.define
+    class WithKey(Hashing):
+        key: Any = attrs.field(default="", metadata={"secret": True})
+
+    fill(write, 3)
+    choice = {"use": "keyed", "dimension": 16, "key": "sk-secret"}
+    async with named(meaning(choice), keyed=WithKey) as memory:
+        assert (await memory.index()).notes == []
+        async with memory._database.reader() as connection:
+            (row,) = await connection.execute_fetchall("SELECT recipe FROM spaces")
+    assert row[0] == '{"use": "keyed", "dimension": 16}'
+
+
+async def test_one_text_that_a_provider_refuses_does_not_keep_the_others_from_being_embedded(
+    meaning: Any, write: Write
+) -> None:
+    def picky(number: int, texts: list[str]) -> None:
+        if any("note7 " in text for text in texts):
+            raise EmbedderError("This text is not allowed (400).")
+
+    fill(write, 200)
+    embedder = Hashing(dimension=512, misbehave=picky)
+    async with meaning(embedder) as memory:
+        for _ in range(3):
+            report = await memory.index()
+        assert report.pending_vectors == 1
+        assert "memory/007.md:1 was not embedded" in report.notes[0]
+        results = await memory.search("note11")
+        assert results, (results.notes, results.degraded)
+        assert (results[0].path, results.degraded) == ("memory/011.md", False)
+    async with meaning(Hashing(dimension=512)) as memory:
+        assert (await memory.index()).pending_vectors == 0
+        assert (await memory.search("note7"))[0].path == "memory/007.md"
+
+
+async def test_a_text_that_is_refused_at_the_very_beginning_does_not_stop_all(meaning: Any, write: Write) -> None:
+    def picky(number: int, texts: list[str]) -> None:
+        if any("note199 " in text for text in texts):
+            raise EmbedderError("This text is not allowed (400).")
+
+    fill(write, 200)
+    for expected in (200, 1):
+        embedder = Hashing(misbehave=picky)
+        async with meaning(embedder) as memory:
+            assert (await memory.index()).pending_vectors == expected
+
+
+async def test_an_embedder_to_which_the_shortest_text_is_too_long_is_not_said_to_find_it_so(
+    meaning: Any, write: Write
+) -> None:
+    write("memory/a.md", "one\n")
+    async with meaning(Hashing(misbehave=always(TextTooLongError("Bad request (400).")))) as memory:
+        report = await memory.index()
+    assert report.notes[0].startswith(
+        'The embedder "doubles.Hashing" refuses even 3 characters as too long: it is hardly their length. '
+        "Bad request (400)."
+    )
+
+
+async def test_an_embedder_can_be_checked(meaning: Any, embedder: Hashing) -> None:
+    async with meaning() as memory:
+        assert await memory.check_embedder() is None
+        assert embedder.calls == [["memory"]]
+    async with meaning(Hashing(misbehave=answering(lambda rows: rows * 0))) as memory:
+        assert await memory.check_embedder() == '"doubles.Hashing" answers, but the vector is zero.'
+
+
+async def test_the_earlier_embedder_answers_also_after_two_changes(meaning: Any, write: Write) -> None:
+    @attrs.define
+    class Third(Hashing):
+        salt: str = "third"
+
+    fill(write, 3)
+    known = {"hashing": Hashing, "other": Other, "third": Third}
+    for name in ("hashing", "other"):
+        async with named(meaning(name), **known) as memory:
+            await memory.index()
+    async with named(meaning("third"), **known) as memory:
+        results = await memory.search("note1", sync=False)
+        assert (results[0].path, results.degraded) == ("memory/001.md", False)
+        assert '"other" answers' in results.notes[0]
+
+
+async def test_vectors_go_on_answering_while_they_are_made_anew(meaning: Any, write: Write) -> None:
+    fill(write, 3)
+    async with meaning() as memory:
+        await memory.index()
+    down = Hashing(misbehave=always(EmbedderError("The quota is used up.")))
+    async with meaning(down) as memory:
+        report = await memory.reindex(force=True)
+        assert report.pending_vectors == 3
+        assert (await memory.status()).vectors == {"hashing-64": 3}
+    async with meaning() as memory:
+        results = await memory.search("note1", sync=False)
+        assert (results[0].path, results.degraded) == ("memory/001.md", False)
+
+
+async def test_vectors_of_what_was_deleted_go_where_none_may_stay(config: Config, write: Write) -> None:
+    memory = Memory(config(index={"embedder": Hashing(), "cache_bytes": 0}, strategy=Nearest()))
+    async with memory:
+        write("memory/a.md", "one\n")
+        file = write("memory/b.md", "two\n")
+        await memory.index()
+        file.unlink()
+        await memory.index()
+        async with memory._database.reader() as connection:
+            (row,) = await connection.execute_fetchall("SELECT count(*) FROM embeddings")
+    assert row[0] == 1
+
+
+@pytest.mark.parametrize("query", ["", " ", '"', "***", "\0"])
+async def test_a_query_without_words_is_not_embedded(meaning: Any, embedder: Hashing, write: Write, query: str) -> None:
+    fill(write, 3)
+    async with meaning() as memory:
+        await memory.index()
+        embedder.calls.clear()
+        results = await memory.search(query)
+        assert (results.degraded, results.notes, embedder.calls) == (False, [], [])
+
+
+@pytest.mark.parametrize(("method", "asked", "unasked"), [("score", 1, 99), ("score_files", "memory/n.md", "no.md")])
+async def test_what_a_strategy_says_of_chunks_and_files_is_checked(
+    meaning: Any, write: Write, method: str, asked: Any, unasked: Any
+) -> None:
+    answers = [
+        (None, rf"{method}\(\) returned None, and must return a dictionary"),
+        ({asked: 7}, "between 0 and 1"),
+        ({asked: float("nan")}, "between 0 and 1"),
+        ({unasked: 1}, f"spoke of {unasked!r}"),
+    ]
+
+    said: list[Any] = [{asked: 0.5}]
+
+    async def say(self: Any, query: Query, index: Any, what: Any) -> Any:
+        return said[-1]
+
+    opinionated = type("Opinionated", (Nearest,), {method: say})
+    heard = []
+
+    class Asks(Both):
+        async def search(self, query: Query, index: Any) -> list[Hit]:
+            heard.append(await getattr(index, method)("near", query, [asked]))
+            return []
+
+    fill(write, 3)
+    async with meaning(strategy=Asks(("near",))) as memory:
+        memory.register_strategy("near", opinionated())
+        await memory.search("note1")
+        assert heard == [{asked: 0.5}]
+        for answer, wrong in answers:
+            said.append(answer)
+            with pytest.raises(PluginFailedError, match=wrong):
+                await memory.search("note1")
+
+
+async def test_a_strategy_that_has_no_opinion_on_files_says_nothing(meaning: Any, write: Write) -> None:
+    heard = []
+
+    class Asks(Both):
+        async def search(self, query: Query, index: Any) -> list[Hit]:
+            heard.append(await index.score_files("near", query, ["memory/note1.md"]))
+            return []
+
+    fill(write, 3)
+    async with meaning(strategy=Asks(("near",))) as memory:
+        memory.register_strategy("near", Nearest())
+        await memory.search("note1")
+    assert heard == [{}]
+
+
+# --- an embedder that cannot be had --------------------------------------------------------------------------------
+
+
+async def test_a_missing_embedder_is_one_sentence_and_words_still_work(meaning: Any, write: Write) -> None:
+    fill(write, 3)
+    async with named(meaning("hashng", strategy=Words()), hashing=Hashing) as memory:
+        memory.register_strategy("near", Nearest())
+        results = await memory.search("note1", strategy="near")
+        assert results.degraded
+        assert len(results.notes) == 1
+        assert 'No embedder "hashng". Did you mean "hashing"?' in results.notes[0]
+        assert results.notes[0].startswith("This search went by words.")
+        assert results.pending_vectors == 3
+        report = await memory.index()
+        assert report.pending_vectors == 3
+        assert "searches go by words" in report.notes[0]
+        assert any("hashng" in sentence for sentence in memory.check())
+
+
+async def test_without_vectors_nothing_is_embedded(meaning: Any, embedder: Hashing, write: Write) -> None:
+    fill(write, 3)
+    async with meaning(strategy=Words()) as memory:
+        report = await memory.index()
+        results = await memory.search("note1")
+        assert (report.embedded, report.pending_vectors, results.degraded, results.notes) == (0, 0, False, [])
+        assert (await memory.status()).embedder is None
+    assert embedder.calls == []
+
+
+async def test_an_empty_workspace_is_no_failure(meaning: Any, embedder: Hashing) -> None:
+    async with meaning() as memory:
+        results = await memory.search("anything")
+        assert (list(results), results.degraded, results.notes) == ([], False, [])
+    assert embedder.calls == []
+
+
+# --- strategies that search with others, and post-processors with vectors --------------------------------------------
+
+
+async def test_a_strategy_searches_with_others(meaning: Any, write: Write) -> None:
+    fill(write, 20)
+    async with meaning(strategy=Both()) as memory:
+        memory.register_strategy("near", Nearest())
+        memory.register_strategy("by-words", Words())
+        found = await asyncio.gather(*(memory.search(f"note{number % 20}") for number in range(40)))
+        assert [results[0].path for results in found] == [f"memory/{number % 20:03}.md" for number in range(40)]
+
+
+async def test_a_strategy_cannot_search_with_itself(meaning: Any, write: Write) -> None:
+    fill(write, 3)
+    async with meaning(strategy=Both(("circle",))) as memory:
+        memory.register_strategy("circle", Both(("other",)))
+        memory.register_strategy("other", Both(("circle",)))
+        with pytest.raises(ConfigurationError, match="cannot search with itself"):
+            await memory.search("note1")
+
+
+async def test_a_strategy_that_searches_with_others_goes_on_without_vectors(meaning: Any, write: Write) -> None:
+    fill(write, 3)
+    down = Hashing(misbehave=always(EmbedderError("The key was refused (401).")))
+    async with meaning(down, strategy=Both()) as memory:
+        memory.register_strategy("near", Nearest())
+        memory.register_strategy("by-words", Words())
+        results = await memory.search("note1")
+        assert (results[0].path, results.degraded, results[0].scores) == ("memory/001.md", True, {"words": 1.0})
+
+
+async def test_a_post_processor_that_needs_vectors_gets_them(meaning: Any, write: Write) -> None:
+    seen: list[Any] = []
+
+    class Looks:
+        needs_vectors = True
+
+        async def process(self, query: Query, hits: list[Hit]) -> list[Hit]:
+            seen.extend(hit.vector for hit in hits)
+            return hits
+
+    fill(write, 3)
+    async with meaning(postprocessors=[Looks()]) as memory:
+        await memory.search("note1")
+    assert [round(float(np.linalg.norm(vector)), 4) for vector in seen] == [1.0] * len(seen)
+    assert seen
+
+
+async def test_the_query_says_what_day_it_is(config: Config, write: Write) -> None:
+    from datetime import datetime
+
+    days = []
+
+    class Looks:
+        async def process(self, query: Query, hits: list[Hit]) -> list[Hit]:
+            days.append(query.today)
+            return hits
+
+    fill(write, 3)
+    before = datetime.now(UTC).date()
+    async with Memory(attrs.evolve(config(postprocessors=[Looks()]), timezone="UTC")) as memory:
+        await memory.search("note1")
+    assert before <= days[0] <= datetime.now(UTC).date()

@@ -1,0 +1,513 @@
+"""What an attack on the writing side found: each was a fault once."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+from pathlib import Path
+from typing import Any
+
+import attrs
+import pytest
+from doubles import Words
+
+from kipu import FilesConfig, FlushConfig, Memory, MemoryConfig, SearchConfig, WritingConfig, exchanging, steps, writing
+from kipu.distill.model import facts_of
+from kipu.errors import BudgetExceededError, KipuError, MemoryFileError, NotWrittenError, QueryError
+from kipu.sqlite import choose_driver
+from kipu.types import Distillation, Prepared
+
+KEY = "AKIASECRET"
+LINKS = pytest.mark.skipif(not hasattr(os, "symlink") or os.name == "nt", reason="there are no symbolic links")
+
+
+@attrs.frozen
+class Hush:
+    """Takes one key out, and what stands behind the word password."""
+
+    def prepare(self, text: str, path: str) -> Prepared:
+        text = text.replace(KEY, "[redacted: key]")
+        head, colon, _ = text.partition("password: ")
+        said = f"{head}{colon}[redacted: password]" if colon else text
+        found = "[redacted" in said
+        return Prepared(said, ["A key was replaced."] if found else [], secret=found)
+
+
+@attrs.frozen
+class Answers:
+    """A model that always says the same."""
+
+    text: str = "- a fact"
+    tokens: int = 0
+
+    async def distill(self, messages: Any, *, instructions: str, model: str | None = None) -> Distillation:
+        return Distillation(self.text, tokens=self.tokens)
+
+
+def configured(workspace, flusher=None, **flush):
+    return MemoryConfig(
+        workspace,
+        search=SearchConfig(strategy=Words(), postprocessors=[]),
+        writing=WritingConfig(preparers=[Hush()]),
+        flush=FlushConfig(flusher=flusher or Answers(), **flush),
+        timezone="UTC",
+    )
+
+
+@pytest.fixture
+async def kept(workspace):
+    async with Memory(configured(workspace)) as memory:
+        yield memory
+
+
+SAID = [{"role": "user", "content": "hello"}]
+
+
+# --- keys ----------------------------------------------------------------------------------------------------------
+
+
+async def test_a_key_reaches_no_heading_and_no_metadata(kept, workspace):
+    note = await kept.remember("x", file="a.md", heading=f"Key {KEY}", metadata={"password": "hunter", "tags": KEY})
+    assert len(note.notes) == 3
+    text = (workspace / "memory/a.md").read_text("utf-8")
+    assert KEY not in text
+    assert "hunter" not in text
+    assert (await kept.search("x"))[0].metadata == {"password": "[redacted: password]", "tags": "[redacted: key]"}
+
+
+@pytest.mark.parametrize("where", [{"source": KEY}, {"file": f"{KEY}.md"}, {"file": f"{KEY}/a.md"}])
+async def test_a_key_names_no_file(kept, workspace, where):
+    with pytest.raises(QueryError, match=r"has something in it that is not to be written\. A key was replaced\.$"):
+        await kept.remember("x", **where)
+    assert list((workspace / "memory").iterdir()) == []
+
+
+async def test_a_key_that_stands_alone_is_replaced_by_a_plain_placeholder(kept, workspace):
+    await kept.remember(f"The key:\n{KEY}", file="a.md")
+    assert (workspace / "memory/a.md").read_text("utf-8") == "- The key:\n  [redacted: key]\n"
+
+
+async def test_what_is_distilled_is_prepared_before_anybody_sees_it(workspace):
+    async with Memory(configured(workspace, Answers(f"- The key is {KEY} \u03a9"))) as memory:
+        flushed = await memory.flush(SAID, dry_run=True)
+        assert flushed is not None
+        assert (flushed.text, list(flushed.notes)) == ("- The key is [redacted: key] \u03a9", ["A key was replaced."])
+        (workspace / f"memory/{memory.config.today()}.md").write_bytes("caf\u00e9 na\u00efve".encode("latin-1"))
+        with pytest.raises(NotWrittenError) as error:
+            await memory.flush(SAID)
+    assert error.value.text == "- The key is [redacted: key] \u03a9"
+
+
+# --- files of others -----------------------------------------------------------------------------------------------
+
+
+@LINKS
+async def test_what_a_link_leads_to_is_neither_moved_nor_removed(workspace):
+    (workspace / "outside.md").write_text("alpha\n", "utf-8")
+    (workspace / "memory/s.md").symlink_to("../outside.md")
+    (workspace / "memory/2020-01-01.md").symlink_to("../outside.md")
+    async with Memory(configured(workspace)) as memory:
+        with pytest.raises(MemoryFileError, match="is reached by a symbolic link"):
+            await memory.move("x.md", path="memory/s.md")
+        assert await memory.compact() is None
+        await memory.forget(path="memory/s.md")
+    assert (workspace / "outside.md").read_bytes() == b""
+    assert (workspace / "memory/s.md").is_symlink()
+
+
+@pytest.mark.skipif(os.name == "nt", reason="there are no such permissions")
+async def test_permissions_go_to_the_archive_and_back(workspace):
+    file = workspace / "memory/2020-01-01.md"
+    file.write_text("alpha\n", "utf-8")
+    file.chmod(0o600)
+    async with Memory(configured(workspace)) as memory:
+        compacted = await memory.compact()
+        assert compacted is not None
+        assert (workspace / compacted.archived["memory/2020-01-01.md"]).stat().st_mode & 0o777 == 0o600
+        await memory.undo_compact(compacted.path)
+    assert file.stat().st_mode & 0o777 == 0o600
+
+
+async def test_undoing_brings_back_what_was_not_forgotten(workspace):
+    for day in ("2020-01-01", "2020-01-02"):
+        (workspace / f"memory/{day}.md").write_text(f"alpha {day}\n", "utf-8")
+    async with Memory(configured(workspace)) as memory:
+        compacted = await memory.compact()
+        assert compacted is not None
+        await memory.forget(path="memory/archive/2020-01-01.md")
+        undone = await memory.undo_compact(compacted.path)
+        assert list(undone.notes) == ["memory/2020-01-01.md is not in the archive any more."]
+        assert (workspace / "memory/2020-01-02.md").read_text("utf-8") == "alpha 2020-01-02\n"
+
+
+# --- what is forgotten ---------------------------------------------------------------------------------------------
+
+
+async def test_what_another_process_still_reads_is_taken_away_later(workspace):
+    (workspace / "memory/a.md").write_text("alpha\n\nxylophonequartz\n", "utf-8")
+    async with Memory(configured(workspace)) as memory:
+        await memory.index()
+        driver = choose_driver()
+        reader = driver.connect(workspace / ".kipu/index.sqlite", isolation_level=None)
+        reader.execute("BEGIN")
+        reader.execute("SELECT count(*) FROM chunks").fetchone()
+        receipt = await memory.forget(path="memory/a.md", start=3)
+        assert not receipt.complete
+        assert "Another process is reading the index" in receipt.notes[-1]
+        reader.close()
+        await memory.search("alpha")
+        held = [path.name for path in (workspace / ".kipu").iterdir() if path.is_file()]
+        assert not any(b"xylophonequartz" in (workspace / ".kipu" / name).read_bytes() for name in held)
+        assert "forgetting" not in held
+
+
+async def test_a_part_of_an_entry_goes_without_what_is_known_of_it(kept, workspace):
+    text = "- We use Redis\n  for the cache\n  [superseded_by: memory/b.md]\n"
+    for forgetting in (True, False):
+        (workspace / "memory/a.md").write_text(text, "utf-8")
+        if forgetting:
+            await kept.forget(path="memory/a.md", start=2)
+        else:
+            await kept.move("c.md", path="memory/a.md", start=2)
+        assert (workspace / "memory/a.md").read_text("utf-8") == "- We use Redis\n  [superseded_by: memory/b.md]\n"
+    (workspace / "memory/a.md").write_text(text, "utf-8")
+    await kept.forget(path="memory/a.md", start=1, end=2)
+    assert not (workspace / "memory/a.md").exists()
+
+
+async def test_a_text_that_stands_twice_is_forgotten_once_and_told_of(kept, workspace):
+    (workspace / "memory/a.md").write_text("alpha\n\nbeta\n\nalpha\n", "utf-8")
+    receipt = await kept.forget(path="memory/a.md", start=1)
+    assert [trace.after for trace in receipt.traces if trace.place == "memory/a.md"] == [0]
+    assert [str(place) for place in receipt.elsewhere] != []
+
+
+# --- who took whose place ------------------------------------------------------------------------------------------
+
+
+async def test_an_id_is_given_once(kept):
+    await kept.remember("The cache is Valkey.", metadata={"id": "k1"})
+    with pytest.raises(QueryError, match='There is an entry with the id "k1" already: memory/'):
+        await kept.remember("The cache is evil.", file="0.md", metadata={"id": "k1"})
+
+
+async def test_of_two_successors_with_one_id_that_of_the_same_source_counts(kept, workspace):
+    for path, text in {
+        "0/a.md": "- The cache is evil.\n  [id: k1]\n",
+        "team/a.md": "- The cache is Redis.\n  [superseded_by: k1]\n",
+        "team/b.md": "- The cache is Valkey.\n  [id: k1]\n",
+    }.items():
+        (workspace / "memory" / path).parent.mkdir(exist_ok=True)
+        (workspace / "memory" / path).write_text(text, "utf-8")
+    (redis,) = [result for result in await kept.search("redis") if "Redis" in result.text]
+    assert redis.outdated == "superseded by memory/team/b.md:1"
+
+
+# --- budgets and answers -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "usage",
+    [
+        {"TODAY": {"calls": -100, "tokens": -100}},
+        {f"2999-01-{day:02}": {"calls": 0, "tokens": 0} for day in range(1, 32)},
+    ],
+)
+async def test_a_budget_cannot_be_switched_off(workspace, usage):
+    config = configured(workspace, calls_per_day=1)
+    (workspace / ".kipu").mkdir()
+    said = json.dumps(usage).replace("TODAY", config.today().isoformat())
+    (workspace / ".kipu/usage.json").write_text(said, "utf-8")
+    async with Memory(config) as memory:
+        await memory.flush(SAID)
+        with pytest.raises(BudgetExceededError):
+            await memory.flush(SAID)
+
+
+@pytest.mark.parametrize("usage", ['{"2020-01-01": {"calls": Infinity, "tokens": 0}}', "[" * 100_000, "[]", "x", None])
+async def test_a_broken_record_of_what_was_spent_is_an_error_in_a_sentence(workspace, usage):
+    (workspace / ".kipu").mkdir()
+    if usage is None:
+        (workspace / ".kipu/usage.json").mkdir()
+    else:
+        (workspace / ".kipu/usage.json").write_text(usage, "utf-8")
+    async with Memory(configured(workspace)) as memory:
+        with pytest.raises(KipuError, match="which says what models cost so far, cannot be read"):
+            await memory.flush(SAID)
+
+
+@pytest.mark.parametrize(
+    ("answer", "facts"),
+    [
+        ("NOTHING_TO_REMEMBER.", []),
+        ("- NOTHING_TO_REMEMBER", []),
+        ("`NOTHING_TO_REMEMBER`", []),
+        ("**NOTHING_TO_REMEMBER**", []),
+        ("# Facts\n\n- a\n- b", ["a", "b"]),
+        ("```markdown\n- a\n```", ["a"]),
+        ("1. a\n2. b\n10) c", ["a", "b", "c"]),
+        ("- a\n  goes on\n- b", ["a\ngoes on", "b"]),
+        ("A paragraph.\n\nAnother\nof two lines.", ["A paragraph.", "Another\nof two lines."]),
+        ("---\n- a\n***", ["a"]),
+    ],
+)
+def test_what_models_put_around_facts_is_no_fact(answer, facts):
+    assert facts_of(answer) == facts
+
+
+async def test_a_file_does_not_grow_beyond_what_is_indexed(workspace):
+    config = attrs.evolve(configured(workspace), files=FilesConfig(max_bytes=40))
+    async with Memory(config) as memory:
+        await memory.remember("a short fact", file="a.md")
+        with pytest.raises(MemoryFileError, match=r"memory/a\.md would be larger than files\.max_bytes"):
+            await memory.remember("a fact that takes the file beyond that", file="a.md")
+    assert (workspace / "memory/a.md").read_text("utf-8") == "- a short fact\n"
+
+
+async def test_metadata_that_a_duplicate_does_not_get_is_told_of(kept):
+    await kept.remember("alpha", file="a.md")
+    note = await kept.remember("alpha", file="a.md", metadata={"tags": "x"})
+    assert list(note.notes) == ["It was remembered before; what is known of it there was left as it is."]
+
+
+@pytest.mark.parametrize("word", ["heading", "integer", "metadata", "strategies"])
+async def test_a_word_that_names_a_table_or_a_column_is_not_taken_for_what_was_left(kept, workspace, word):
+    note = await kept.remember(f"{word} xylophonequartz", file="a.md")
+    assert (await kept.forget(path=note.path, start=note.start_line)).complete
+
+
+async def test_a_table_or_code_is_not_said_to_be_superseded(kept, workspace):
+    text = "# Run\n\n```sh\nkubectl apply\n```\n\n| a | b |\n|---|---|\n| 1 | 2 |\n"
+    (workspace / "memory/a.md").write_text(text, "utf-8")
+    for line in (4, 9):
+        with pytest.raises(QueryError, match="is a table or a block of code"):
+            await kept.remember("new", supersedes=f"memory/a.md:{line}")
+    assert (workspace / "memory/a.md").read_text("utf-8") == text
+
+
+async def test_a_budget_that_is_too_small_is_told_apart_from_nothing(kept):
+    await kept.remember("alpha " * 50)
+    recalled = await kept.recall("alpha", max_tokens=20)
+    assert recalled.results.notes == ["Of what was found, nothing fits into 20 tokens: allow more."]
+    assert not recalled
+
+
+def writes_into(real):
+    with open(real, "a", encoding="utf-8") as editor:
+        editor.write("- by hand\n")
+
+
+def puts_another_in_its_place(real):
+    said = Path(real).read_bytes() if os.path.exists(real) else b""
+    Path(f"{real}~").write_bytes(said + b"- by hand\n")
+    os.replace(f"{real}~", real)
+
+
+@pytest.mark.skipif(os.name == "nt", reason="a file that is open cannot be replaced there")
+@pytest.mark.parametrize("saves", [writes_into, puts_another_in_its_place])
+@pytest.mark.parametrize("can_exchange", [True, False])
+@pytest.mark.parametrize("said", ["- alpha\n", None])
+async def test_what_an_editor_saves_at_the_moment_of_the_change_is_kept(
+    kept, workspace, monkeypatch, saves, can_exchange, said
+):
+    file = workspace / "memory/a.md"
+    if said is not None:
+        file.write_text(said, "utf-8")
+        file.chmod(0o600)
+    if not can_exchange:
+        monkeypatch.setattr(exchanging, "_rename", lambda: None)
+    moments = [None]
+
+    def at_this_moment(method):
+        def put(temporary, real, *more):
+            if moments:
+                moments.pop()
+                saves(real)
+            return method(temporary, real, *more)
+
+        return put
+
+    monkeypatch.setattr(steps, "put_new", at_this_moment(steps.put_new))
+    monkeypatch.setattr(steps, "put_in_place_of", at_this_moment(steps.put_in_place_of))
+    await kept.remember("beta", file="a.md")
+    assert file.read_text("utf-8") == f"{said or ''}- by hand\n- beta\n"
+    if saves is writes_into and said is not None:
+        assert file.stat().st_mode & 0o777 == 0o600
+    assert os.listdir(workspace / ".kipu/writing") == []
+
+
+async def test_what_an_editor_saves_while_a_file_is_removed_is_kept(kept, workspace, monkeypatch):
+    file = workspace / "memory/a.md"
+    file.write_text("- alpha\n", "utf-8")
+    rename, moments = os.rename, [None]
+
+    def at_this_moment(old, new):
+        if moments:
+            moments.pop()
+            puts_another_in_its_place(old)
+        rename(old, new)
+
+    monkeypatch.setattr(os, "rename", at_this_moment)
+    await kept.forget(path="memory/a.md", start=1)
+    assert file.read_text("utf-8") == "- by hand\n"
+
+
+async def test_a_journal_that_somebody_else_made_changes_nothing_elsewhere(tmp_path, workspace):
+    """A workspace may be a repository that was cloned, with a .kipu that somebody prepared."""
+    victims = [tmp_path / "diary.md", tmp_path / "notes.txt", workspace / "kipu.toml"]
+    for victim in victims:
+        victim.write_text("mine\n", "utf-8")
+    folder = workspace / ".kipu/writing"
+    folder.mkdir(parents=True)
+    (folder / "1-0.tmp").write_text("theirs\n", "utf-8")
+    digest = hashlib.sha256(b"mine\n").hexdigest()
+    theirs = hashlib.sha256(b"theirs\n").hexdigest()
+    (workspace / "memory/out").symlink_to(tmp_path, target_is_directory=True)
+    reals = [*map(str, victims), f"{workspace}/memory/../../diary.md", f"{workspace}/memory/out/diary.md"]
+    for number, real in enumerate(reals):
+        (folder / f"{number:016x}.elsewhere").write_bytes(os.fsencode(real))
+        for after in ("", theirs):
+            step = {"real": real, "temporary": str(folder / "1-0.tmp"), "before": digest, "after": after}
+            (folder / "journal.json").write_text(json.dumps([step]), "utf-8")
+            async with Memory(configured(workspace)) as memory:
+                await memory.search("anything")
+                await memory.remember(f"fact {number} {after}")
+    (folder / "letter.odt").write_bytes(b"mine")
+    async with Memory(configured(workspace)) as memory:
+        await memory.remember("one more fact")
+    assert [victim.read_text("utf-8") for victim in victims] == ["mine\n"] * 3
+    assert os.listdir(folder) == ["letter.odt"]
+
+
+async def test_a_copy_of_a_workspace_finishes_what_was_begun_in_itself(kept, workspace, tmp_path, monkeypatch):
+    (workspace / "memory/a.md").write_text("- alpha\n- beta\n", "utf-8")
+    monkeypatch.setattr(writing.Writer, "_recover", lambda self: False)  # as when the process is killed
+    with pytest.raises(KipuError):
+        await kept.move("b.md", path="memory/a.md", start=1)
+    monkeypatch.undo()
+    shutil.copytree(workspace, tmp_path / "copy")
+    async with Memory(configured(tmp_path / "copy")) as memory:
+        assert [result.path for result in await memory.search("alpha")] == ["memory/b.md"]
+    assert (workspace / "memory/a.md").read_text("utf-8") == "- alpha\n- beta\n"
+    assert not (workspace / "memory/b.md").exists()
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no pipes with names")
+async def test_a_pipe_with_the_name_of_a_memory_file_is_not_waited_for(kept, workspace):
+    os.mkfifo(workspace / "memory/pipe.md")
+    (workspace / "memory/a.md").write_text("- alpha\n", "utf-8")
+    with pytest.raises(MemoryFileError, match="is no regular file"):
+        await kept.remember("beta", file="pipe.md")
+    with pytest.raises(MemoryFileError):
+        await kept.read("memory/pipe.md")
+    with pytest.raises(MemoryFileError, match="is no regular file"):
+        await kept.move("pipe.md", path="memory/a.md", start=1)
+
+
+@LINKS
+@pytest.mark.parametrize("link", ["memory", "memory/team"])
+async def test_a_folder_that_is_a_link_within_the_workspace_is_written_to(workspace, link):
+    """It was said to be a place where Kipu looks for no memories, though it looks there."""
+    (workspace / "notes").mkdir()
+    (workspace / "memory").rmdir() if link == "memory" else None
+    (workspace / link).symlink_to(workspace / "notes", target_is_directory=True)
+    async with Memory(configured(workspace)) as memory:
+        remembered = await memory.remember("The harbour opens at six.", file=f"{link}/hours.md")
+        assert remembered.path == f"{link}/hours.md"
+        (result,) = await memory.search("harbour")
+        assert result.path == remembered.path
+        await memory.edit("The harbour opens at seven.", chunk=result.chunk)
+        assert "seven" in (workspace / "notes/hours.md").read_text()
+        receipt = await memory.forget(path=f"{link}/hours.md", start=1)
+        assert receipt.complete
+        assert not (await memory.search("harbour"))
+
+
+@LINKS
+async def test_a_link_from_one_scope_does_not_lead_into_another(workspace):
+    (workspace / "memory/alice").mkdir(parents=True)
+    (workspace / "memory/bob").symlink_to(workspace / "memory/alice", target_is_directory=True)
+    async with Memory(configured(workspace), scope="bob") as memory:
+        with pytest.raises(KipuError, match="scope"):
+            await memory.remember("I am Bob.")
+    assert not list((workspace / "memory/alice").iterdir())
+
+
+def prepared_folder(workspace):
+    folder = workspace / ".kipu/writing"
+    folder.mkdir(parents=True)
+    return folder
+
+
+STEP = {"real": "memory/a.md", "temporary": ".kipu/writing/1-0.tmp", "before": "", "after": "0" * 64}
+
+
+@pytest.mark.parametrize(
+    "journal",
+    [
+        "[" * 200_000,
+        json.dumps([STEP | {"real": "memory/a\0.md"}]),
+        json.dumps([STEP | {"real": "memory/\ud800.md"}]),
+        json.dumps([STEP | {"real": 5}]),
+        json.dumps([STEP | {"before": "1" * 64, "after": hashlib.sha256(b"- alpha\n").hexdigest()}, STEP]),
+        "[[]]",
+        "\udcff",
+    ],
+    ids=range(7),
+)
+async def test_a_journal_that_cannot_be_leaves_everything_as_it_is(kept, workspace, journal):
+    (prepared_folder(workspace) / "journal.json").write_bytes(journal.encode("utf-8", "surrogateescape"))
+    (workspace / "memory/a.md").write_text("- alpha\n", "utf-8")
+    await kept.search("alpha")
+    await kept.remember("beta", file="a.md")
+    assert (workspace / "memory/a.md").read_text("utf-8") == "- alpha\n- beta\n"
+
+
+@LINKS
+async def test_what_is_not_a_file_of_ours_is_left_where_we_keep_ours(kept, workspace, tmp_path):
+    folder = prepared_folder(workspace)
+    for number, name in enumerate(("journal.json", f"{0:016x}.elsewhere", f"{1:016x}.elsewhere", "1-0.tmp")):
+        if hasattr(os, "mkfifo") and number % 2 == 0:
+            os.mkfifo(folder / name)
+        else:
+            (folder / name).symlink_to("nowhere")
+    (folder / "2-0.tmp").mkdir()
+    await kept.remember("beta", file="a.md")
+    aside = workspace / ".kipu/unusable-1"
+    assert len(os.listdir(folder)) == 4
+    assert os.listdir(aside) == ["journal.json"]  # it stood where the journal has to stand
+
+
+@LINKS
+async def test_a_folder_that_a_link_leads_to_is_not_tidied_up(kept, workspace, tmp_path):
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine/journal.json").write_text("[]", "utf-8")
+    (workspace / ".kipu").mkdir()
+    (workspace / ".kipu/writing").symlink_to(tmp_path / "mine", target_is_directory=True)
+    await kept.search("anything")
+    with pytest.raises(MemoryFileError, match="is a symbolic link"):
+        await kept.remember("beta")
+    assert os.listdir(tmp_path / "mine") == ["journal.json"]
+
+
+@LINKS
+async def test_no_file_is_replaced_by_a_link(kept, workspace, tmp_path):
+    (tmp_path / "theirs.md").write_text("theirs\n", "utf-8")
+    (workspace / "memory/a.md").write_text("mine\n", "utf-8")
+    folder = prepared_folder(workspace)
+    (folder / "1-0.tmp").symlink_to(tmp_path / "theirs.md")
+    digests = {"before": hashlib.sha256(b"mine\n").hexdigest(), "after": hashlib.sha256(b"theirs\n").hexdigest()}
+    (folder / "journal.json").write_text(json.dumps([STEP | digests]), "utf-8")
+    await kept.remember("beta")
+    assert not (workspace / "memory/a.md").is_symlink()
+    assert (workspace / "memory/a.md").read_text("utf-8") == "mine\n"
+
+
+@LINKS
+async def test_nothing_is_made_where_a_link_in_the_hidden_folder_leads(kept, workspace, tmp_path):
+    await kept.remember("alpha", file="a.md")
+    (workspace / ".kipu/forgetting").symlink_to(tmp_path / "outside")
+    assert (await kept.forget(path="memory/a.md", start=1)).complete
+    assert not (tmp_path / "outside").exists()

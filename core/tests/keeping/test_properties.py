@@ -1,0 +1,454 @@
+"""Whatever is remembered, changed, moved and forgotten, in whatever order: files and index say that and nothing else.
+
+One machine of hypothesis does it to a workspace and, beside it, to a simple model: for each file the list of what is
+written in it. The other properties are about single changes of files of any kind.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import attrs
+from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+from rows import is_sound, rows, select, with_doubles
+
+from kipu import Chunk, IndexConfig
+from kipu.config import WritingConfig
+from kipu.errors import MemoryFileError, QueryError
+from kipu.keeping.edits import append, check_heading, remove, replace
+from kipu.markdown import check_metadata, entries_of, format_entry, metadata_line, normalized, read_metadata, said_in
+from kipu.sync import Memory
+from kipu.workspace.scan import source_of
+from kipu.workspace.scope import label_of
+from kipu.workspace.text import NotTextError, TextFile
+
+if TYPE_CHECKING:
+    from kipu import Document, MemoryConfig
+
+MARKDOWN = [
+    *("", "", " ", "\t", "word", "two words", "- item", "* item", "1. item", "  indented", "    code", "> quote"),
+    *("# Heading", "## Heading", "### Deep ###", "#no heading", "```", "```python", "~~~", "````", "---", "***", "==="),
+    *("[tags: a; b: c]", "  [valid_until: 2001-01-01]", "> [tags: a]", "\\[tags: a]", "| a | b |", "<!--", "-->"),
+    *("na\u00efve caf\u00e9", "\u6771\u4eac", "\U0001f9a6", "a\u2028b", "a\x0bb", "a\x85b", "\xa0", "trailing  "),
+]
+lines_of_text = st.one_of(st.sampled_from(MARKDOWN), st.text(st.characters(exclude_characters="\0\r\n"), max_size=8))
+texts = st.lists(lines_of_text, min_size=1, max_size=6).map("\n".join)
+line_ends = st.sampled_from(["\n", "\r\n", "\r"])
+
+
+@st.composite
+def files(draw: st.DrawFn) -> bytes:
+    """The bytes of any Markdown file: its lines, each with an end of its own, in any encoding."""
+    lines = draw(st.lists(lines_of_text, max_size=12))
+    end = draw(line_ends)
+    ends = draw(st.lists(st.sampled_from([end, end, end, "\n", "\r\n"]), min_size=len(lines), max_size=len(lines)))
+    text = "".join(f"{line}{end}" for line, end in zip(lines, ends, strict=True))
+    if lines and draw(st.booleans()):
+        text = text.rstrip("\r\n")
+    encoding = draw(st.sampled_from(["utf-8", "utf-8", "utf-8-sig", "utf-16", "utf-32", "cp1252"]))
+    return text.encode(encoding, "replace")
+
+
+def parsed(data: bytes) -> TextFile:
+    try:
+        return TextFile.parse(data)
+    except NotTextError:
+        assume(False)
+        raise
+
+
+# --- single changes ------------------------------------------------------------------------------------------------
+
+
+@given(files())
+def test_a_file_that_is_parsed_can_be_written_back(data):
+    file = parsed(data)
+    assert file.data() == data
+    assert "\n".join(file.plain_lines).split("\n") == (file.plain_lines or [""])
+
+
+@given(files(), texts, st.sampled_from([None, None, "Heading", "New"]))
+@settings(suppress_health_check=[HealthCheck.filter_too_much])
+def test_what_is_appended_is_put_in_between_and_nothing_else_is_touched(data, text, heading):
+    file = parsed(data)
+    try:
+        entry = format_entry(text, {"tags": "mine"})
+    except QueryError:
+        assume(False)
+    changed, start = append(file, entry, heading)
+    first, *rest = changed.plain_lines[start - 1 : start - 1 + len(entry)]
+    assert (first[1:], rest) == (entry[0][1:], entry[1:])
+    assert first[0] in "-*+"  # the mark of the list that it goes on with
+    assert (changed.encoding, changed.mark) == (file.encoding, file.mark)
+    # What is new is one block of lines; around it stands what stood there, but for an end of the last line.
+    count = len(changed.lines) - len(file.lines)
+    places = [
+        at
+        for at in range(len(file.lines) + 1)
+        if changed.plain_lines[:at] + changed.plain_lines[at + count :] == file.plain_lines
+        and all(
+            new == old or (new == f"{old}{file.line_end}" and old == file.lines[-1])
+            for new, old in zip(changed.lines[:at] + changed.lines[at + count :], file.lines, strict=True)
+        )
+    ]
+    assert any(at < start <= at + count for at in places)
+    added = changed.plain_lines[start - 1 + len(entry) :][:1] + changed.plain_lines[start - 2 : start - 1]
+    assert count - len(entry) <= 4, added
+
+
+@given(files(), texts)
+def test_other_entries_stay_what_they_are_when_one_is_appended(data, text):
+    file = parsed(data)
+    try:
+        entry = format_entry(text, {"tags": "mine"})
+    except QueryError:
+        assume(False)
+    before = [(found.text, found.metadata) for found in entries_of(file.plain_lines)]
+    changed, start = append(file, entry)
+    after = entries_of(changed.plain_lines)
+    (new,) = [found for found in after if found.start_line == start]
+    assert new.end_line == start + len(entry) - 1
+    assert [(found.text, found.metadata) for found in after if found is not new] == before
+
+
+@given(files(), st.data())
+def test_what_is_replaced_is_replaced_and_nothing_else(data, draw):
+    file = parsed(data)
+    assume(file.lines)
+    start = draw.draw(st.integers(1, len(file.lines)))
+    end = draw.draw(st.integers(start, len(file.lines)))
+    new = draw.draw(st.lists(lines_of_text, min_size=1, max_size=4))
+    changed = replace(file, start, end, new)
+    assert changed.lines[: start - 1] == file.lines[: start - 1]
+    assert changed.lines[len(changed.lines) - (len(file.lines) - end) :] == file.lines[end:]
+    assert changed.plain_lines[start - 1 :][: len(new)] == new
+    assert len(changed.lines) == len(file.lines) - (end - start + 1) + len(new)
+
+
+@given(files(), st.data())
+def test_what_is_removed_is_gone_and_only_headings_and_blank_lines_go_with_it(data, draw):
+    file = parsed(data)
+    assume(file.lines)
+    start = draw.draw(st.integers(1, len(file.lines)))
+    end = draw.draw(st.integers(start, len(file.lines)))
+    changed = remove(file, start, end)
+    lines = changed.lines if changed is not None else []
+    rest = [*enumerate(file.lines[: start - 1], 1), *enumerate(file.lines[end:], end + 1)]
+    # The lines that are left are some of the others, in order; those that are not are headings or blank.
+    left = iter(lines)
+    waiting = next(left, None)
+    for _, line in rest:
+        if waiting is not None and line == waiting:
+            waiting = next(left, None)
+        else:
+            assert not line.strip() or line.startswith("#"), (line, lines)
+    assert waiting is None
+    assert changed is None or changed.encoding == file.encoding
+
+
+@given(texts, st.dictionaries(st.sampled_from(["tags", "origin", "id", "b-2"]), texts, max_size=3))
+def test_an_entry_is_read_as_it_was_written(text, metadata):
+    try:
+        said, known = said_in(text), check_metadata(metadata)
+    except QueryError:
+        assume(False)
+    lines = format_entry(said, known)
+    (entry,) = entries_of(lines)
+    assert entry.metadata == known
+    unescaped = "\n".join(line.removeprefix("\\") for line in entry.text.split("\n"))
+    assert normalized(unescaped) == normalized("\n".join(line.strip().removeprefix("\\") for line in said.split("\n")))
+    assert format_entry(entry.text, known) == lines
+    assert all(line[:1] in ("-", " ", "") for line in lines)
+
+
+@given(st.dictionaries(st.from_regex("[a-z][a-z0-9_-]{0,5}", fullmatch=True), st.text(max_size=20), max_size=4))
+def test_metadata_is_read_as_it_was_written(metadata):
+    try:
+        known = check_metadata(metadata)
+    except QueryError:
+        assume(False)
+    line = metadata_line(known)
+    assert read_metadata(line) == known
+    assert len(line.splitlines()) <= 1 or not set(line) & set("\r\n")
+
+
+@given(st.text(max_size=40))
+def test_the_line_of_metadata_of_anybody_is_read_in_no_time_and_as_text(line):
+    metadata = read_metadata(f"[{line}]")
+    assert all(isinstance(part, str) for pair in metadata.items() for part in pair)
+
+
+@given(st.text(max_size=20))
+def test_a_heading_is_found_again(heading):
+    try:
+        title = check_heading(heading)
+    except QueryError:
+        assume(False)
+    file, _ = append(TextFile([]), ["- one"], title)
+    assert check_heading(title) == title
+    file, start = append(TextFile.parse(file.data()), ["- two"], title)
+    assert (len(file.lines), start) == (4, 4)
+
+
+@given(st.text(min_size=1, max_size=200))
+def test_the_source_of_a_scope_is_that_of_its_files(scope):
+    label = label_of(scope)
+    assert source_of(f"memory/{label}/2026-11-29.md") == label
+    assert source_of(f"memory/archive/{label}/2026-11-29.md") == f"archive/{label}"
+
+
+# --- everything in any order -----------------------------------------------------------------------------------------
+
+FACTS = [
+    *("alpha", "alpha  beta", "gamma delta", "```\nopen", "# Heading\n\ntext", "- a\n- b", "[tags: a]", "caf\u00e9"),
+    *("cafe\u0301", "\u6771\u4eac", "one\n\n\ntwo", "alpha beta", "    code", "---"),
+]
+PLACES = ["a.md", "team/b.md", "team/c.md", "2026-11-29.md", "utf16.md", "crlf.md"]
+ENDS = {"utf16.md": ("\ufeff# UTF-16\n\n".encode("utf-16-le")), "crlf.md": b"# CRLF\r\n\r\nalways\r\n"}
+pick = st.integers(min_value=0)
+
+
+@attrs.frozen
+class Entries:
+    """Each entry is a chunk."""
+
+    def chunk(self, document: Document) -> list[Chunk]:
+        lines = document.text.split("\n")
+        return [
+            Chunk("\n".join(lines[entry.start_line - 1 : entry.end_line]), entry.start_line, entry.end_line)
+            for entry in entries_of(lines)
+        ]
+
+
+def configured(workspace: Path) -> MemoryConfig:
+    return attrs.evolve(
+        with_doubles(workspace), index=IndexConfig(chunker=Entries()), writing=WritingConfig(preparers=[])
+    )
+
+
+class Keeping(RuleBasedStateMachine):
+    """A workspace, and what should be in it: for each file the entries, as they are compared."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.folder = Path(os.path.realpath(tempfile.mkdtemp()))
+        self.workspace = self.folder / "project"
+        (self.workspace / "memory").mkdir(parents=True)
+        self.model: dict[str, list[str]] = {}
+        self.compared = 0
+
+    @initialize()
+    def open(self) -> None:
+        for name, data in ENDS.items():
+            (self.workspace / "memory" / name).write_bytes(data)
+        self.model = {"memory/utf16.md": [], "memory/crlf.md": ["always"]}
+        self.memories = [Memory(configured(self.workspace)) for _ in range(2)]
+
+    def teardown(self) -> None:
+        try:
+            if self.model:
+                self.index(0)
+                self._compare()
+        finally:
+            for memory in getattr(self, "memories", []):
+                memory.close()
+            shutil.rmtree(self.folder)
+
+    @rule(
+        which=pick, fact=st.sampled_from(FACTS), place=st.sampled_from(PLACES), heading=st.sampled_from([None, "New"])
+    )
+    def remember(self, which: int, fact: str, place: str, heading: str | None) -> None:
+        path = f"memory/{place}"
+        note = self._memory(which).remember(fact, file=place, heading=heading)
+        said = normalized(entries_of(format_entry(fact, {}))[0].text)
+        same = [other for other in self.model if source_of(other) == source_of(path) and said in self.model[other]]
+        assert (note.duplicate_of is not None) == bool(same), (fact, self.model)
+        if same:
+            assert note.path in same
+        else:
+            self.model.setdefault(path, []).append(said)
+            assert note.path == path
+        assert normalized(self._entry_at(note.path, note.start_line, note.end_line)) == said
+
+    @precondition(lambda self: any(self.model.values()))
+    @rule(which=pick, entry=pick, by_chunk=st.booleans())
+    def forget(self, which: int, entry: int, by_chunk: bool) -> None:
+        path, place, found = self._pick(entry)
+        memory = self._memory(which)
+        if by_chunk:
+            receipt = memory.forget(chunk=self._chunk(memory, path, found))
+        else:
+            receipt = memory.forget(path=path, start=found.start_line, end=found.end_line)
+        said = self.model[path].pop(place)
+        if not (self.workspace / path).exists():
+            assert self.model.pop(path) == []
+        others = [other for entries in self.model.values() for other in entries]
+        if not any(said in other for other in others):
+            assert receipt.complete, (said, others, receipt)
+
+    @precondition(lambda self: any(self.model.values()))
+    @rule(which=pick, entry=pick, place=st.sampled_from(PLACES))
+    def move(self, which: int, entry: int, place: str) -> None:
+        path, at, found = self._pick(entry)
+        to = f"memory/{place}"
+        if to == path:
+            return
+        memory = self._memory(which)
+        note = memory.move(place, chunk=self._chunk(memory, path, found))
+        said = self.model[path].pop(at)
+        self.model.setdefault(to, []).append(said)
+        if not (self.workspace / path).exists():
+            assert self.model.pop(path) == []
+        assert (note.path, normalized(self._entry_at(to, note.start_line, note.end_line))) == (to, said)
+
+    @rule(which=pick, file=pick, place=st.sampled_from(PLACES))
+    def move_a_file(self, which: int, file: int, place: str) -> None:
+        path, to = sorted(self.model)[file % len(self.model)] if self.model else "", f"memory/{place}"
+        if not path or to in self.model or (self.workspace / to).exists() or not (self.workspace / path).exists():
+            return
+        data = (self.workspace / path).read_bytes()
+        self._memory(which).move(place, path=path)
+        self.model[to] = self.model.pop(path)
+        assert (self.workspace / to).read_bytes() == data
+
+    @precondition(lambda self: any(self.model.values()))
+    @rule(which=pick, entry=pick, number=st.integers(0, 3))
+    def edit(self, which: int, entry: int, number: int) -> None:
+        path, at, found = self._pick(entry)
+        memory = self._memory(which)
+        note = memory.edit(f"- edited {number}\n  more", chunk=self._chunk(memory, path, found))
+        self.model[path][at] = f"edited {number} more"
+        assert normalized(self._entry_at(path, note.start_line, note.end_line)) == f"edited {number} more"
+
+    @rule(which=pick)
+    def index(self, which: int) -> None:
+        self._memory(which).index()
+        self.compared += 1
+        copy = self.folder / f"copy {self.compared}"
+        assert rows(self.workspace) == _made_afresh(self.workspace, copy)
+
+    @rule(which=pick, word=st.sampled_from(["alpha", "edited", "open", "\u6771\u4eac", "always"]))
+    def search(self, which: int, word: str) -> None:
+        found = {result.path for result in self._memory(which).search(word, max_results=50)}
+        expected = {path for path, entries in self.model.items() for said in entries if word in said.lower().split()}
+        assert found >= expected
+        assert found <= {path for path, entries in self.model.items() if any(word in said.lower() for said in entries)}
+
+    @rule(which=pick, said=st.sampled_from(["alpha", "by hand", "gamma"]))
+    def somebody_writes(self, which: int, said: str) -> None:
+        file = self.workspace / "memory/hand.md"
+        with file.open("a", encoding="utf-8") as opened:
+            opened.write(f"\n{said}\n")
+        self.model.setdefault("memory/hand.md", []).append(said)
+
+    @rule(which=pick)
+    def restart(self, which: int) -> None:
+        self.memories[which % 2].close()
+        self.memories[which % 2] = Memory(configured(self.workspace))
+
+    @rule(which=pick)
+    def lose_the_index(self, which: int) -> None:
+        shutil.rmtree(self.workspace / ".kipu", ignore_errors=True)
+
+    @invariant()
+    def files_are_as_they_should_be(self) -> None:
+        self._compare()
+
+    # --- within ----------------------------------------------------------------------------------------------------
+
+    def _compare(self) -> None:
+        found = {}
+        for file in (self.workspace / "memory").rglob("*.md"):
+            parsed = TextFile.parse(file.read_bytes())
+            found[file.relative_to(self.workspace).as_posix()] = sorted(
+                normalized(entry.text) for entry in entries_of(parsed.plain_lines)
+            )
+            if file.name == "crlf.md" and b"CRLF" in file.read_bytes():
+                assert file.read_bytes().count(b"\n") == file.read_bytes().count(b"\r\n")
+        assert found == {path: sorted(entries) for path, entries in self.model.items()}
+        if (self.workspace / ".kipu/writing").exists():
+            assert os.listdir(self.workspace / ".kipu/writing") == []
+
+    def _memory(self, which: int) -> Memory:
+        return self.memories[which % 2]
+
+    def _pick(self, which: int) -> tuple[str, int, Any]:
+        """An entry of the files: its path, its place in the model, and its lines."""
+        every = []
+        for path in sorted(self.model):
+            parsed = TextFile.parse((self.workspace / path).read_bytes())
+            every += [(path, entry) for entry in entries_of(parsed.plain_lines)]
+        path, entry = every[which % len(every)]
+        return path, self.model[path].index(normalized(entry.text)), entry
+
+    def _entry_at(self, path: str, start: int, end: int) -> str:
+        parsed = TextFile.parse((self.workspace / path).read_bytes())
+        (entry,) = [each for each in entries_of(parsed.plain_lines) if each.start_line == start]
+        assert entry.end_line == end
+        return entry.text
+
+    def _chunk(self, memory: Memory, path: str, entry: Any) -> str:
+        """The name of the chunk of an entry, as a search gives it."""
+        memory.files()
+        ((chunk,),) = select(
+            self.workspace,
+            "SELECT chunk FROM chunks JOIN files ON files.id = file_id "
+            f"WHERE path = '{path}' AND start_line = {entry.start_line}",
+        )
+        return str(chunk)
+
+
+def _made_afresh(workspace: Path, copy: Path) -> dict[str, list[tuple[Any, ...]]]:
+    shutil.copytree(workspace, copy, ignore=shutil.ignore_patterns(".kipu"))
+    try:
+        with Memory(configured(copy)) as memory:
+            memory.index()
+        assert is_sound(copy)
+        return rows(copy)
+    finally:
+        shutil.rmtree(copy)
+
+
+class TestKeeping(Keeping.TestCase):
+    settings = settings(
+        max_examples=12,
+        stateful_step_count=20,
+        deadline=None,
+        suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much],
+    )
+
+
+# --- through the front door ----------------------------------------------------------------------------------------
+
+
+@given(files(), texts)
+@settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
+def test_what_is_remembered_in_any_file_and_forgotten_again_leaves_it_as_it_was(tmp_path_factory, data, text):
+    file = parsed(data)
+    assume(not any("xylophone" in line for line in file.lines))
+    workspace = tmp_path_factory.mktemp("any") / "project"
+    (workspace / "memory").mkdir(parents=True)
+    path = workspace / "memory/a.md"
+    path.write_bytes(data)
+    with Memory(configured(workspace)) as memory:
+        try:
+            note = memory.remember(f"xylophone {text}", file="a.md")
+        except QueryError:
+            assume(False)
+        except MemoryFileError:  # the encoding of the file lacks a character
+            assert path.read_bytes() == data
+            return
+        assert len(memory.search("xylophone")) == 1
+        memory.forget(path="memory/a.md", start=note.start_line, end=note.end_line)
+        assert memory.search("xylophone") == []
+    left = TextFile.parse(path.read_bytes()).plain_lines if path.exists() else []
+    assert [line for line in left if line.strip()] == [line for line in file.plain_lines if line.strip()] or (
+        # A heading that has nothing below it goes.
+        all(line.startswith("#") for line in file.plain_lines if line.strip() and line not in left)
+    )

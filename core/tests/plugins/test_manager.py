@@ -1,0 +1,564 @@
+"""Plugins are found, loaded, blocked and explained; a broken one never takes the others with it."""
+
+from __future__ import annotations
+
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
+
+import attrs
+import pytest
+from doubles import Words
+
+from kipu import Hit, Memory, MemoryConfig, SearchConfig, __version__, hookimpl
+from kipu.errors import ConfigurationError, PluginClashError, PluginFailedError, PluginNotFoundError, QueryError
+from kipu.plugins.manager import PluginInfo, Plugins, did_you_mean, disabled_by_environment
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from distributions import Site
+
+STRATEGY = """
+import attrs
+from kipu import hookimpl
+
+@attrs.frozen
+class {cls}:
+    async def search(self, query, index):
+        return []
+
+@hookimpl
+def kipu_register_strategies(register):
+    register("{name}", {cls})
+"""
+
+
+def strategy(name: str) -> str:
+    return STRATEGY.format(name=name, cls=name.title())
+
+
+def states(plugins: Plugins) -> dict[str, tuple[str, str]]:
+    return {info.distribution: (info.state, info.reason) for info in plugins.infos}
+
+
+# --- what is found -------------------------------------------------------------------------------------------------
+
+
+def test_a_plugin_is_listed_with_all_that_is_known_of_it(site: Site) -> None:
+    site.plugin("kipu-strategy-graph", strategy("graph"), version="1.2")
+    plugins = Plugins()
+    assert plugins.infos == [
+        PluginInfo("strategy-graph", "kipu-strategy-graph", "1.2", "active", "", ["strategy graph"])
+    ]
+    assert plugins.problems == []
+
+
+def test_a_command_is_listed_and_not_imported(site: Site) -> None:
+    site.install("kipu-server", {"kipu.commands": {"serve": "kipu_server:serve"}}, kipu_server="raise SystemExit(3)")
+    plugins = Plugins()
+    assert plugins.infos == [PluginInfo("serve", "kipu-server", "1.0", "active", "", ["command serve"])]
+    assert plugins.problems == []
+
+
+def test_a_distribution_may_have_several_plugins(site: Site) -> None:
+    site.install(
+        "kipu-bundle",
+        {"kipu": {"one": "bundle_one", "two": "bundle_two", "three": "bundle_three"}},
+        bundle_one=strategy("one"),
+        bundle_two="raise RuntimeError('no disk')",
+        bundle_three=strategy("three"),
+    )
+    plugins = Plugins()
+    assert plugins.names("strategy") == ["one", "three"]
+    assert [(info.name, info.state) for info in plugins.infos] == [
+        ("one", "active"),
+        ("three", "active"),
+        ("two", "broken"),
+    ]
+
+
+def test_a_plugin_may_register_several_kinds_and_names(site: Site) -> None:
+    site.standard()
+    plugins = Plugins()
+    assert [plugins.names(kind) for kind in ("chunker", "strategy", "postprocessor")] == [
+        ["markdown"],
+        ["keyword"],
+        ["threshold"],
+    ]
+
+
+# --- what is broken ------------------------------------------------------------------------------------------------
+
+NO_CLASS = """
+from kipu import hookimpl
+
+class Plain:
+    async def search(self, query, index):
+        return []
+
+@hookimpl
+def kipu_register_strategies(register):
+    register("first", {factory})
+"""
+
+
+@pytest.mark.parametrize(
+    ("source", "reason"),
+    [
+        ("import not_there", "ModuleNotFoundError: No module named 'not_there'"),
+        ("from kipu import not_there", "ImportError: cannot import name 'not_there' from 'kipu'"),
+        ("raise SystemExit('bye')", "SystemExit: bye"),
+        ("def (", "SyntaxError: "),
+        ("1 / 0", "ZeroDivisionError: division by zero"),
+        (
+            "from kipu import hookimpl\n"
+            "@hookimpl\ndef kipu_register_strategies(register):\n    raise OSError('no disk')",
+            "OSError: no disk",
+        ),
+        (
+            "from kipu import hookimpl\n@hookimpl\ndef kipu_register_strategies(registry):\n    pass",
+            "PluginValidationError: Plugin 'kipu-broken 1.0 (broken)' for hook 'kipu_register_strategies'",
+        ),
+        (
+            NO_CLASS.format(factory="Plain"),
+            'TypeError: strategy "first" must be registered as a class made with attrs, not as <class ',
+        ),
+        (
+            NO_CLASS.format(factory="lambda: Plain()"),
+            'TypeError: strategy "first" must be registered as a class made with attrs, not as <function ',
+        ),
+        (
+            "import attrs\nfrom kipu import hookimpl\n@attrs.frozen\nclass Empty:\n    pass\n"
+            "@hookimpl\ndef kipu_register_strategies(register):\n    register('first', Empty)",
+            'TypeError: strategy "first" has no method search(): see kipu.types',
+        ),
+    ],
+    ids=[
+        "missing module",
+        "missing name",
+        "SystemExit",
+        "SyntaxError",
+        "raises at import",
+        "raises at registering",
+        "wrong argument",
+        "no attrs class",
+        "a function",
+        "no method",
+    ],
+)
+def test_a_broken_plugin_is_reported_and_left_out(site: Site, source: str, reason: str) -> None:
+    site.plugin("kipu-broken", source)
+    site.plugin("kipu-strategy-graph", strategy("graph"))
+    plugins = Plugins()
+    state, said = states(plugins)["kipu-broken"]
+    assert state == "broken"
+    assert said.startswith(reason)
+    assert plugins.problems == [
+        f"The plugin kipu-broken 1.0 is broken and was left out: {said}. "
+        "Mend or upgrade it (pip install -U kipu-broken), or block it (-p no:kipu-broken)."
+    ]
+    assert plugins.names("strategy") == ["graph"]
+
+
+def test_a_plugin_that_breaks_half_way_leaves_nothing_behind(site: Site) -> None:
+    half = strategy("half") + (
+        "\n@hookimpl\ndef kipu_register_postprocessors(register):\n    raise OSError('no disk')\n"
+        "\n@hookimpl\ndef kipu_searched(query):\n    raise OSError('no disk')\n"
+    )
+    site.plugin("kipu-half", half)
+    plugins = Plugins()
+    assert (plugins.infos[0].state, plugins.infos[0].registers, plugins.names("strategy")) == ("broken", [], [])
+    plugins.notify("kipu_searched", query=None, results=None)
+    assert len(plugins.problems) == 1
+
+
+def test_a_component_of_a_broken_plugin_is_explained(site: Site) -> None:
+    site.plugin("kipu-strategy-graph", "import networkx_that_is_not_there")
+    with pytest.raises(PluginNotFoundError) as caught:
+        Plugins().find("strategy", "graph")
+    assert str(caught.value) == (
+        'The strategy "graph" comes with kipu-strategy-graph 1.0, which is not in use: '
+        "ModuleNotFoundError: No module named 'networkx_that_is_not_there'."
+    )
+
+
+NEWER = strategy("graph") + "\n@hookimpl\ndef kipu_from_the_future(something):\n    pass\n"
+
+
+def test_a_plugin_for_a_newer_kipu_is_used_as_far_as_it_goes(site: Site) -> None:
+    site.plugin("kipu-strategy-graph", NEWER)
+    plugins = Plugins()
+    reason = (
+        f"uses kipu_from_the_future, which kipu-core {__version__} does not have. "
+        "Try: pip install -U kipu-core, or an earlier kipu-strategy-graph"
+    )
+    assert states(plugins) == {"kipu-strategy-graph": ("active", reason)}
+    assert plugins.problems == [f"The plugin kipu-strategy-graph 1.0 {reason} The rest of it is in use."]
+    assert plugins.names("strategy") == ["graph"]
+
+
+def test_a_hook_that_says_it_is_optional_is_no_problem(site: Site) -> None:
+    site.plugin(
+        "kipu-strategy-graph",
+        NEWER.replace("\n@hookimpl\ndef kipu_from", "\n@hookimpl(optionalhook=True)\ndef kipu_from"),
+    )
+    plugins = Plugins()
+    assert (states(plugins), plugins.problems) == ({"kipu-strategy-graph": ("active", "")}, [])
+
+
+# --- names ---------------------------------------------------------------------------------------------------------
+
+
+def test_a_name_that_two_plugins_register_is_an_error_where_it_is_used(site: Site) -> None:
+    site.plugin("kipu-strategy-graph", strategy("graph"), version="1.0")
+    site.plugin("other-graph", strategy("graph"), version="2.0")
+    site.plugin("kipu-strategy-newest", strategy("newest"))
+    plugins = Plugins()
+    assert plugins.problems == []
+    assert plugins.find("strategy", "newest").plugin == "kipu-strategy-newest 1.0"
+    with pytest.raises(PluginClashError) as caught:
+        plugins.find("strategy", "graph")
+    assert str(caught.value) == (
+        'Both kipu-strategy-graph 1.0 and other-graph 2.0 register a strategy "graph". '
+        "Block one of them, for example with: -p no:other-graph"
+    )
+    assert Plugins({"other-graph": "-p"}).find("strategy", "graph").plugin == "kipu-strategy-graph 1.0"
+
+
+def test_a_name_that_nobody_registers_is_explained(site: Site) -> None:
+    site.plugin("kipu-strategy-graph", strategy("graph"))
+    site.plugin("kipu-strategy-newest", strategy("newest"))
+    plugins = Plugins()
+    with pytest.raises(PluginNotFoundError) as caught:
+        plugins.find("strategy", "grpah")
+    assert str(caught.value) == ('No strategy "grpah". Did you mean "graph"? Installed: graph, newest.')
+    with pytest.raises(PluginNotFoundError) as caught:
+        plugins.find("postprocessor", "mmr")
+    assert str(caught.value) == (
+        'No plugin with a postprocessor is installed, so there is no "mmr". The standard ones come with: '
+        "pip install kipu"
+    )
+
+
+def test_a_package_is_named_only_where_it_is_one_of_ours(site: Site) -> None:
+    site.standard()
+    for name, package in (("hybrid", " It comes with: pip install kipu-strategy-hybrid"), ("graph", "")):
+        with pytest.raises(PluginNotFoundError) as caught:
+            Plugins().find("strategy", name)
+        assert str(caught.value) == f'No strategy "{name}". Installed: keyword.{package}'
+
+
+@pytest.mark.parametrize(
+    ("name", "known", "hint"),
+    [
+        ("grpah", ["graph", "newest"], ' Did you mean "graph"?'),
+        ("GRAPH", ["graph"], ' Did you mean "graph"?'),
+        ("notes", ["NOTES2"], ' Did you mean "NOTES2"?'),
+        ("xyz", ["graph"], ""),
+        ("graph", [], ""),
+        ("", ["graph"], ""),
+    ],
+)
+def test_a_near_name_is_proposed(name: str, known: list[str], hint: str) -> None:
+    assert did_you_mean(name, known) == hint
+
+
+# --- blocking ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["kipu-strategy-graph", "Kipu_Strategy.Graph", "strategy-graph", "STRATEGY_graph"])
+def test_a_plugin_is_blocked_by_its_distribution_or_its_entry_point(site: Site, name: str) -> None:
+    site.plugin("kipu-strategy-graph", "raise RuntimeError('imported')")
+    plugins = Plugins({name: "-p"})
+    assert states(plugins) == {"kipu-strategy-graph": ("blocked", "blocked by -p")}
+    assert plugins.problems == []
+    with pytest.raises(PluginNotFoundError) as caught:
+        plugins.find("strategy", "graph")
+    assert str(caught.value) == (
+        'The strategy "graph" comes with kipu-strategy-graph 1.0, which is not in use: blocked by -p.'
+    )
+
+
+def test_to_block_what_is_not_installed_is_a_problem_that_is_told(site: Site) -> None:
+    site.plugin("kipu-strategy-graph", strategy("graph"))
+    site.install("kipu-server", {"kipu.commands": {"serve": "kipu_server:serve"}})
+    assert Plugins({"kipu-strategy-grpah": "-p", "zzz": "KIPU_DISABLE_PLUGINS", "kipu-server": "-p"}).problems == [
+        '-p blocks "kipu-strategy-grpah", which is not installed. Did you mean "kipu-strategy-graph"?',
+        'KIPU_DISABLE_PLUGINS blocks "zzz", which is not installed.',
+    ]
+
+
+def test_the_environment_names_plugins_with_commas(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("KIPU_DISABLE_PLUGINS", " kipu-one, two ,,")
+    assert disabled_by_environment() == ["kipu-one", "two"]
+    monkeypatch.delenv("KIPU_DISABLE_PLUGINS")
+    assert disabled_by_environment() == []
+
+
+async def test_a_memory_leaves_alone_what_environment_and_configuration_block(
+    site: Site, workspace: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    site.standard()
+    site.plugin("kipu-one", "raise RuntimeError('imported')")
+    site.plugin("kipu-two", "raise RuntimeError('imported')")
+    monkeypatch.setenv("KIPU_DISABLE_PLUGINS", "kipu-one")
+    (workspace / "kipu.toml").write_text('[plugins]\ndisable = ["kipu-two"]\n', "utf-8")
+    async with Memory(workspace) as memory:
+        assert await memory.search("anything") == []
+        assert memory.plugins.problems == []
+        assert states(memory.plugins) == {
+            "fake-standard": ("active", ""),
+            "kipu-one": ("blocked", "blocked by KIPU_DISABLE_PLUGINS"),
+            "kipu-two": ("blocked", "blocked by plugins.disable in the configuration"),
+        }
+
+
+# --- options of one search -----------------------------------------------------------------------------------------
+
+
+@attrs.frozen
+class Repeat:
+    """Say every hit several times: a post-processor with a per-call option, and with a field of its own."""
+
+    times: int = attrs.field(
+        default=2, validator=attrs.validators.ge(1), metadata={"help": "How many times.", "per_call": "repeat_times"}
+    )
+    cache: dict[str, int] = attrs.field(factory=dict, init=False)
+
+    async def process(self, query: Any, hits: list[Hit]) -> list[Hit]:
+        return [hit for hit in hits for _ in range(self.times)]
+
+
+@attrs.frozen
+class Scored:
+    """A strategy with a per-call option, which looks into the tables of another."""
+
+    score: float = attrs.field(default=1.0, metadata={"per_call": "fixed_score"})
+
+    async def search(self, query: Any, index: Any) -> list[Hit]:
+        return [attrs.evolve(hit, score=self.score) for hit in await Words().search(query, index)]
+
+
+@pytest.fixture
+def options(site: Site) -> Plugins:
+    module = ModuleType("options")
+
+    @hookimpl
+    def kipu_register_postprocessors(register: Any) -> None:
+        register("repeat", Repeat)
+
+    @hookimpl
+    def kipu_register_strategies(register: Any) -> None:
+        register("scored", Scored)
+
+    module.kipu_register_postprocessors = kipu_register_postprocessors  # type: ignore[attr-defined]
+    module.kipu_register_strategies = kipu_register_strategies  # type: ignore[attr-defined]
+    plugins = Plugins()
+    plugins.add(module, PluginInfo("options", "kipu-options", "1.0"))
+    return plugins
+
+
+async def test_an_option_switches_its_stage_on_for_one_search(
+    options: Plugins, config: Callable[..., MemoryConfig], write: Callable[[str, str], Path]
+) -> None:
+    write("memory/a.md", "valkey")
+    async with Memory(config(), plugins=options) as memory:
+        assert len(await memory.search("valkey")) == 1
+        assert len(await memory.search("valkey", repeat_times=3)) == 3
+        assert len(await memory.search("valkey")) == 1
+
+
+async def test_an_option_takes_the_place_of_the_configured_one(
+    options: Plugins, config: Callable[..., MemoryConfig], write: Callable[[str, str], Path]
+) -> None:
+    write("memory/a.md", "valkey")
+    async with Memory(config(postprocessors=[{"use": "repeat", "times": 4}]), plugins=options) as memory:
+        assert len(await memory.search("valkey")) == 4
+        assert len(await memory.search("valkey", repeat_times=1)) == 1
+        assert len(await memory.search("valkey")) == 4
+
+
+async def test_an_option_of_a_strategy_reaches_it_and_only_it(
+    options: Plugins, config: Callable[..., MemoryConfig], write: Callable[[str, str], Path]
+) -> None:
+    write("memory/a.md", "valkey")
+    async with Memory(config(), plugins=options) as memory:
+        results = await memory.search("valkey", strategy="scored", fixed_score=0.25)
+        assert [result.score for result in results] == [0.25]
+        assert [result.score for result in await memory.search("valkey", strategy="scored")] == [1.0]
+        with pytest.raises(ConfigurationError) as caught:
+            await memory.search("valkey", fixed_score=0.25)
+    assert str(caught.value) == (
+        'The option "fixed_score" is for the strategy "scored", but this search uses "doubles.Words". '
+        'Ask for it too: strategy="scored".'
+    )
+
+
+async def test_an_option_that_nobody_has_is_refused(options: Plugins, config: Callable[..., MemoryConfig]) -> None:
+    async with Memory(config(), plugins=options) as memory:
+        with pytest.raises(PluginNotFoundError) as caught:
+            await memory.search("valkey", repeat_time=3)
+    assert str(caught.value) == (
+        'No installed plugin has an option "repeat_time" for a search. Did you mean "repeat_times"? '
+        "Installed plugins offer: fixed_score, repeat_times."
+    )
+
+
+async def test_an_option_with_a_value_that_cannot_be_is_refused(
+    options: Plugins, config: Callable[..., MemoryConfig]
+) -> None:
+    async with Memory(config(), plugins=options) as memory:
+        with pytest.raises(QueryError, match=r"^'repeat_times' must be >= 1: 0\.$"):
+            await memory.search("valkey", repeat_times=0)
+
+
+def test_without_plugins_there_are_no_options(site: Site) -> None:
+    with pytest.raises(PluginNotFoundError) as caught:
+        Plugins().find_per_call_option("min_score")
+    assert str(caught.value) == 'No installed plugin has an option "min_score" for a search.'
+
+
+# --- components of one's own, and those that fail ------------------------------------------------------------------
+
+
+class Failing:
+    async def search(self, query: Any, index: Any) -> list[Hit]:
+        raise ValueError("no disk")
+
+
+class Dropping:
+    async def process(self, query: Any, hits: list[Hit]) -> list[Hit]:
+        return hits[1:]
+
+
+async def test_a_strategy_that_raises_is_named(memory: Memory) -> None:
+    memory.register_strategy("failing", Failing())
+    with pytest.raises(PluginFailedError) as caught:
+        await memory.search("anything", strategy="failing")
+    assert str(caught.value) == f"Failing ({__name__}) failed in this search: ValueError: no disk."
+    assert isinstance(caught.value.__cause__, ValueError)
+
+
+async def test_components_of_ones_own_need_no_plugin(memory: Memory, write: Callable[[str, str], Path]) -> None:
+    write("memory/a.md", "valkey\n\nvalkey two\n")
+    memory.register_strategy("mine", Scored())
+    assert len(await memory.search("valkey", strategy="mine")) == 2
+    memory.register_postprocessor("dropping", Dropping())
+    assert len(await memory.search("valkey", strategy="mine")) == 1
+
+
+async def test_a_name_is_taken_once(memory: Memory) -> None:
+    memory.register_strategy("mine", Words())
+    with pytest.raises(ConfigurationError) as caught:
+        memory.register_strategy("mine", Words())
+    assert str(caught.value) == 'There is a strategy "mine" already; register yours under another name.'
+
+
+async def test_only_components_can_be_registered(memory: Memory) -> None:
+    with pytest.raises(ConfigurationError, match=r'^The strategy "x" must be an object with a method search\(\), not '):
+        memory.register_strategy("x", Dropping())  # type: ignore[arg-type]
+    with pytest.raises(ConfigurationError, match=r'^The postprocessor "x" must be an object with a method process\(\)'):
+        memory.register_postprocessor("x", Dropping)  # type: ignore[arg-type]
+
+
+@attrs.frozen
+class Remembering:
+    """A chunker that keeps something for itself, which is no option."""
+
+    seen: list[str] = attrs.field(factory=list, init=False)
+
+    def chunk(self, document: Any) -> list[Any]:
+        from doubles import Paragraphs
+
+        self.seen.append(document.path)
+        return Paragraphs().chunk(document)
+
+
+async def test_what_a_chunker_keeps_for_itself_does_not_outdate_the_index(
+    workspace: Path, write: Callable[[str, str], Path]
+) -> None:
+    from kipu import IndexConfig
+
+    write("memory/a.md", "valkey")
+    chunker = Remembering()
+    config = MemoryConfig(workspace, index=IndexConfig(chunker), search=SearchConfig(Words(), []))
+    async with Memory(config) as memory:
+        assert (await memory.index()).added == 1
+        assert (await memory.status()).pending == []
+
+
+def test_the_helpers_of_errors_name_a_plugin_by_distribution_and_version(site: Site) -> None:
+    site.plugin("kipu-strategy-graph", strategy("graph"), version="3.1")
+    assert Plugins().find("strategy", "graph").plugin == "kipu-strategy-graph 3.1"
+
+
+@attrs.frozen
+class Counting:
+    """A strategy with a table of its own, of the same version as that of `Words`."""
+
+    schema_version: int = 1
+
+    async def create(self, connection: Any) -> None:
+        await connection.execute("CREATE TABLE counting (chunk_id INTEGER)")
+
+    async def add(self, connection: Any, chunks: Any) -> None:
+        await connection.executemany("INSERT INTO counting VALUES (?)", [(chunk.id,) for chunk in chunks])
+
+    async def remove(self, connection: Any, chunk_ids: Any) -> None:
+        await connection.executemany("DELETE FROM counting WHERE chunk_id = ?", [(id,) for id in chunk_ids])
+
+    async def search(self, query: Any, index: Any) -> list[Hit]:
+        rows = await index.connection.execute_fetchall("SELECT chunk_id FROM counting")
+        return [Hit(chunk, 1.0) for chunk in (await index.chunks(row[0] for row in rows)).values()]
+
+
+async def test_another_strategy_under_the_same_name_gets_tables_of_its_own(
+    config: Callable[..., MemoryConfig], write: Callable[[str, str], Path]
+) -> None:
+    write("memory/a.md", "valkey")
+    for strategy in (Words(), Counting()):
+        async with Memory(config(strategy=Failing())) as memory:
+            memory.register_strategy("mine", strategy)
+            assert len(await memory.search("valkey", strategy="mine")) == 1
+
+
+def test_an_option_whose_name_is_taken_breaks_the_plugin(site: Site) -> None:
+    site.plugin(
+        "kipu-postprocessor-mine",
+        """
+import attrs
+from kipu import hookimpl
+
+@attrs.frozen
+class Mine:
+    source: str = attrs.field(default="", metadata={"per_call": "source"})
+
+    async def process(self, query, hits):
+        return hits
+
+@hookimpl
+def kipu_register_postprocessors(register):
+    register("mine", Mine)
+""",
+    )
+    (info,) = Plugins().infos
+    assert (info.state, info.reason) == (
+        "broken",
+        'TypeError: postprocessor "mine" wants the option "source", which is taken',
+    )
+
+
+def test_a_slip_in_the_name_of_a_hook_is_told(site: Site) -> None:
+    site.plugin("kipu-strategy-graph", NEWER.replace("kipu_from_the_future", "kipu_register_strategie"))
+    assert Plugins().infos[0].reason == (
+        f"uses kipu_register_strategie, which kipu-core {__version__} does not have. "
+        'Did you mean "kipu_register_strategies"?'
+    )
+
+
+def test_a_plugin_without_a_hook_is_told_what_it_may_lack(site: Site) -> None:
+    site.plugin("kipu-postprocessor-mine", "def kipu_register_postprocessors(register): ...")
+    plugins = Plugins()
+    assert plugins.infos[0].reason == "has no hook: is @hookimpl missing?"
+    assert plugins.problems == ["The plugin kipu-postprocessor-mine 1.0 has no hook: is @hookimpl missing?"]

@@ -1,0 +1,613 @@
+"""Which files are memory files, what is known of them by their names, and how their bytes become text."""
+
+from __future__ import annotations
+
+import inspect
+import os
+import socket
+import sys
+from datetime import date
+from typing import TYPE_CHECKING
+
+import pytest
+
+from kipu import Memory
+from kipu.errors import ConfigurationError, MemoryFileError, OutsideWorkspaceError, WorkspaceNotFoundError
+from kipu.workspace.scan import Workspace, date_of, is_memory_file_name, source_of
+from kipu.workspace.text import NotTextError, decode
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from kipu import MemoryConfig
+
+    Write = Callable[[str, str], Path]
+
+posix = pytest.mark.skipif(sys.platform == "win32", reason="Windows has no such files, or needs a right to make them")
+
+
+def names(root: Path, paths: list[str] | None = None, exclude: list[str] | None = None) -> list[str]:
+    return sorted(Workspace(root, paths or (), exclude or ()).scan().files)
+
+
+def skipped(root: Path, paths: list[str] | None = None) -> dict[str, str]:
+    return {file.path: file.reason for file in Workspace(root, paths or ()).scan().skipped}
+
+
+# --- which files ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["a.md", "a.MD", "a.markdown", "a.Markdown", "a b.Md", "メモ.md"])
+def test_a_markdown_file_is_a_memory_file_in_any_case(workspace: Path, write: Write, name: str) -> None:
+    write(f"memory/{name}", "text")
+    assert names(workspace) == [f"memory/{name}"]
+
+
+@pytest.mark.parametrize("name", ["a.txt", "a.md.bak", "md", "a.mdx", "a.md~", ".md", ".hidden.md"])
+def test_other_files_and_hidden_ones_are_no_memory_files(workspace: Path, write: Write, name: str) -> None:
+    write(f"memory/{name}", "text")
+    assert not is_memory_file_name(name)
+    assert names(workspace) == []
+
+
+def test_files_outside_of_memory_are_no_memory_files(workspace: Path, write: Write) -> None:
+    write("README.md", "text")
+    write("docs/guide.md", "text")
+    assert names(workspace) == []
+
+
+def test_a_folder_with_the_name_of_a_file_is_a_folder(workspace: Path, write: Write) -> None:
+    write("memory/notes.md/inner.md", "text")
+    assert names(workspace) == ["memory/notes.md/inner.md"]
+
+
+def test_hidden_folders_are_skipped_below_the_root(workspace: Path, write: Write) -> None:
+    write("memory/.obsidian/plugin.md", "text")
+    write("memory/team/.trash/old.md", "text")
+    write("memory/team/kept.md", "text")
+    assert names(workspace) == ["memory/team/kept.md"]
+
+
+def test_the_workspace_itself_may_be_in_a_hidden_folder(tmp_path: Path) -> None:
+    root = tmp_path / ".agent" / "store"
+    (root / "memory").mkdir(parents=True)
+    (root / "memory" / "note.md").write_text("text", "utf-8")
+    assert names(root) == ["memory/note.md"]
+
+
+def test_a_hidden_folder_that_is_configured_is_not_skipped(workspace: Path, write: Write) -> None:
+    write(".notes/note.md", "text")
+    assert names(workspace, [".notes"]) == [".notes/note.md"]
+
+
+def test_folders_may_be_nested_more_deeply_than_python_can_call(workspace: Path) -> None:
+    deepest = "memory/" + "d/" * 150
+    (workspace / deepest).mkdir(parents=True)
+    (workspace / deepest / "note.md").write_text("text", "utf-8")
+    limit = sys.getrecursionlimit()
+    sys.setrecursionlimit(len(inspect.stack(0)) + 100)
+    try:
+        found = names(workspace)
+    finally:
+        sys.setrecursionlimit(limit)
+    assert found == [f"{deepest}note.md"]
+
+
+# --- exclusion -----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("exclude", "left"),
+    [
+        (["drafts/"], ["memory/a.md", "memory/team/b.md"]),
+        (["*.md", "!a.md"], ["memory/a.md"]),
+        (["/memory/team"], ["memory/a.md", "memory/drafts/c.md"]),
+        (["memory/**/b.md"], ["memory/a.md", "memory/drafts/c.md"]),
+        (["/a.md"], ["memory/a.md", "memory/drafts/c.md", "memory/team/b.md"]),
+        (["# a comment", ""], ["memory/a.md", "memory/drafts/c.md", "memory/team/b.md"]),
+    ],
+    ids=str,
+)
+def test_exclusion_is_in_the_syntax_of_gitignore(
+    workspace: Path, write: Write, exclude: list[str], left: list[str]
+) -> None:
+    for path in ("memory/a.md", "memory/team/b.md", "memory/drafts/c.md"):
+        write(path, "text")
+    assert names(workspace, exclude=exclude) == left
+
+
+def test_exclusion_holds_for_further_paths_too(workspace: Path, write: Write) -> None:
+    write("docs/a.md", "text")
+    write("docs/old/b.md", "text")
+    assert names(workspace, ["docs"], ["docs/old/"]) == ["docs/a.md"]
+    assert names(workspace, ["docs/old/b.md"], ["docs/old/"]) == []
+
+
+def test_a_folder_that_is_excluded_is_not_looked_into(workspace: Path, write: Write) -> None:
+    write("memory/private/a.md", "text")
+    (workspace / "memory" / "private" / "broken.md").symlink_to("nowhere.md")
+    scan = Workspace(workspace, exclude=["private/"]).scan()
+    assert (scan.files, scan.skipped) == ({}, [])
+
+
+# --- further paths -------------------------------------------------------------------------------------------------
+
+
+def test_further_paths_are_folders_and_files_inside_and_outside(workspace: Path, write: Write, tmp_path: Path) -> None:
+    write("docs/guide.md", "text")
+    write("README.md", "text")
+    (tmp_path / "elsewhere").mkdir()
+    outside = tmp_path / "elsewhere" / "note.md"
+    outside.write_text("text", "utf-8")
+    further = ["docs", "README.md", str(tmp_path / "elsewhere")]
+    assert names(workspace, further) == sorted(["README.md", "docs/guide.md", outside.resolve().as_posix()])
+    assert names(workspace, ["../elsewhere"]) == [outside.resolve().as_posix()]
+
+
+def test_a_further_path_may_start_at_the_home_of_the_user(
+    workspace: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "notes").mkdir()
+    (tmp_path / "notes" / "a.md").write_text("text", "utf-8")
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("USERPROFILE", str(tmp_path))
+    assert names(workspace, ["~/notes"]) == [(tmp_path / "notes" / "a.md").resolve().as_posix()]
+
+
+def test_the_whole_workspace_can_be_a_further_path(workspace: Path, write: Write) -> None:
+    write("README.md", "text")
+    write("docs/guide.md", "text")
+    write("memory/a.md", "text")
+    write(".git/description.md", "text")
+    assert names(workspace, ["."]) == ["README.md", "docs/guide.md", "memory/a.md"]
+    assert names(workspace, ["."], ["/docs/"]) == ["README.md", "memory/a.md"]
+
+
+def test_overlapping_paths_give_each_file_once(workspace: Path, write: Write) -> None:
+    write("memory/team/a.md", "text")
+    write("docs/deep/b.md", "text")
+    overlapping = ["docs", "docs/deep", "docs/deep/b.md", "memory/team", "./docs/", "docs/../docs"]
+    assert names(workspace, overlapping) == ["docs/deep/b.md", "memory/team/a.md"]
+
+
+def test_a_further_path_that_is_missing_is_named(workspace: Path) -> None:
+    assert Workspace(workspace, ["docs"]).scan().missing == ["docs"]
+
+
+def test_a_further_path_that_is_another_kind_of_file_is_skipped_with_its_reason(workspace: Path, write: Write) -> None:
+    write("notes.txt", "text")
+    assert names(workspace, ["notes.txt"]) == []
+    assert skipped(workspace, ["notes.txt"]) == {
+        "notes.txt": "is neither a folder nor a Markdown file: its name must end in .md or .markdown"
+    }
+
+
+def test_a_file_in_the_place_of_the_memory_folder_is_no_memory_file(workspace: Path) -> None:
+    (workspace / "memory").rmdir()
+    (workspace / "memory").write_text("text", "utf-8")
+    assert names(workspace) == []
+    assert list(skipped(workspace)) == ["memory"]
+
+
+def test_a_further_path_that_cannot_be_is_an_error(workspace: Path) -> None:
+    with pytest.raises(ConfigurationError, match=r"^files\.paths has a path that cannot be, 'a\\x00b': "):
+        Workspace(workspace, ["a\0b"])
+
+
+# --- links ---------------------------------------------------------------------------------------------------------
+
+
+@posix
+def test_a_link_is_followed_inside_of_the_workspace(workspace: Path, write: Write) -> None:
+    write("docs/guide.md", "text")
+    (workspace / "memory" / "guide.md").symlink_to("../docs/guide.md")
+    (workspace / "memory" / "all").symlink_to("../docs")
+    assert names(workspace) == ["memory/all/guide.md"]
+    write("docs/second.md", "text")
+    assert names(workspace) == ["memory/all/guide.md", "memory/all/second.md"]
+
+
+@posix
+def test_a_file_is_listed_once_and_by_its_own_name_however_it_is_reached(workspace: Path, write: Write) -> None:
+    write("memory/team/note.md", "text")
+    (workspace / "memory" / "a-link.md").symlink_to("team/note.md")
+    (workspace / "memory" / "b-link").symlink_to("team")
+    os.link(workspace / "memory" / "team" / "note.md", workspace / "memory" / "team" / "z-hard.md")
+    assert names(workspace) == ["memory/team/note.md"]
+
+
+@posix
+def test_a_link_is_never_followed_out_of_the_workspace(workspace: Path, tmp_path: Path) -> None:
+    (tmp_path / "secret").mkdir()
+    (tmp_path / "secret" / "key.md").write_text("text", "utf-8")
+    (workspace / "memory" / "key.md").symlink_to(tmp_path / "secret" / "key.md")
+    (workspace / "memory" / "folder").symlink_to("../../secret")
+    (workspace / "memory" / "hop.md").symlink_to("key.md")
+    assert names(workspace) == []
+    reason = "is a symbolic link that leads out of the workspace"
+    assert skipped(workspace) == {f"memory/{name}": reason for name in ("folder", "hop.md", "key.md")}
+
+
+@posix
+def test_a_folder_beside_the_workspace_whose_name_begins_alike_is_outside(workspace: Path) -> None:
+    beside = workspace.with_name(workspace.name + "-old")
+    beside.mkdir()
+    (beside / "note.md").write_text("text", "utf-8")
+    (workspace / "memory" / "note.md").symlink_to(beside / "note.md")
+    assert names(workspace) == []
+    with pytest.raises(OutsideWorkspaceError):
+        Workspace(workspace).locate(beside / "note.md")
+
+
+@posix
+def test_a_link_into_a_hidden_folder_is_not_followed(workspace: Path, write: Write) -> None:
+    write(".private/note.md", "text")
+    (workspace / "memory" / "note.md").symlink_to("../.private/note.md")
+    assert names(workspace) == []
+    assert skipped(workspace) == {"memory/note.md": "is a symbolic link that leads into a hidden folder"}
+
+
+@posix
+def test_a_link_that_the_configuration_names_is_followed(workspace: Path, tmp_path: Path) -> None:
+    (tmp_path / "real" / "sub").mkdir(parents=True)
+    note = tmp_path / "real" / "sub" / "note.md"
+    note.write_text("text", "utf-8")
+    (tmp_path / "link").symlink_to("real")
+    for path in ("../link", "../link/sub", str(tmp_path / "link" / "sub" / "note.md")):
+        assert names(workspace, [path]) == [note.resolve().as_posix()]
+        assert Workspace(workspace, [path]).locate(note) == str(note.resolve())
+    (workspace / "memory" / "again").symlink_to(tmp_path / "link")
+    assert names(workspace, ["../link"]) == [note.resolve().as_posix()]
+
+
+@posix
+def test_the_workspace_may_be_a_link(workspace: Path, write: Write, tmp_path: Path) -> None:
+    write("memory/note.md", "text")
+    (tmp_path / "shortcut").symlink_to(workspace)
+    assert names(tmp_path / "shortcut") == ["memory/note.md"]
+    assert Workspace(tmp_path / "shortcut").locate(tmp_path / "shortcut" / "memory" / "note.md")
+
+
+@posix
+def test_links_in_a_circle_end(workspace: Path, write: Write) -> None:
+    write("memory/team/note.md", "text")
+    (workspace / "memory" / "team" / "up").symlink_to("..")
+    (workspace / "memory" / "here").symlink_to(".")
+    (workspace / "memory" / "one.md").symlink_to("two.md")
+    (workspace / "memory" / "two.md").symlink_to("one.md")
+    (workspace / "memory" / "itself").symlink_to("itself")
+    assert names(workspace) == ["memory/team/note.md"]
+
+
+@posix
+def test_a_link_to_nothing_stops_nobody_and_is_told(workspace: Path, write: Write) -> None:
+    write("memory/note.md", "text")
+    (workspace / "memory" / "gone.md").symlink_to("nowhere.md")
+    (workspace / "memory" / "gone.txt").symlink_to("nowhere.txt")
+    assert names(workspace) == ["memory/note.md"]
+    assert skipped(workspace) == {"memory/gone.md": "is a symbolic link to a file that is not there"}
+
+
+# --- files that cannot be read -------------------------------------------------------------------------------------
+
+
+@posix
+def test_a_pipe_and_a_socket_are_no_memory_files(
+    workspace: Path, write: Write, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write("memory/note.md", "text")
+    os.mkfifo(workspace / "memory" / "pipe.md")
+    (workspace / "memory" / "link.md").symlink_to("pipe.md")
+    monkeypatch.chdir(workspace / "memory")  # the path of a socket must be short
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind("socket.md")
+        assert names(workspace) == ["memory/note.md"]
+    assert Workspace(workspace).look("memory/pipe.md") is None
+
+
+@posix
+async def test_a_name_that_is_no_text_is_skipped_with_its_reason(memory: Memory, workspace: Path, write: Write) -> None:
+    write("memory/note.md", "valkey")
+    try:
+        write(os.fsdecode(b"memory/caf\xe9.md"), "valkey")
+    except OSError:
+        pytest.skip("this file system takes only names that are text")
+    report = await memory.index()
+    assert [(file.path, file.reason) for file in report.skipped] == [
+        ("memory/caf\ufffd.md", "has a name that is not valid UTF-8; rename it")
+    ]
+    assert [result.path for result in await memory.search("valkey")] == ["memory/note.md"]
+
+
+@pytest.mark.parametrize(
+    ("data", "reason"),
+    [
+        (b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR", "is not text: it has NUL bytes and no byte order mark"),
+        (b"\xff\xfea", "starts as UTF-16 but is not: truncated data"),
+        (b"\xef\xbb\xbf\xff", "starts as UTF-8 but is not: invalid start byte"),
+    ],
+    ids=["binary", "UTF-16 cut short", "mark of UTF-8"],
+)
+async def test_a_file_that_cannot_be_read_does_not_stop_the_others(
+    memory: Memory, workspace: Path, write: Write, data: bytes, reason: str
+) -> None:
+    (workspace / "memory" / "broken.md").write_bytes(data)
+    write("memory/a.md", "valkey")
+    write("memory/z.md", "valkey")
+    report = await memory.index()
+    assert [(file.path, file.reason) for file in report.skipped] == [("memory/broken.md", reason)]
+    assert [result.path for result in await memory.search("valkey")] == ["memory/a.md", "memory/z.md"]
+    (workspace / "memory" / "broken.md").write_bytes(b"valkey too")
+    assert (await memory.index()).skipped == []
+    assert len(await memory.search("valkey")) == 3
+
+
+# --- what a name tells ---------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("path", "source"),
+    [
+        ("memory/note.md", "memory"),
+        ("memory/team/note.md", "team"),
+        ("memory/team/deep/note.md", "team"),
+        ("memory/2026/2026-11-29.md", "2026"),
+        ("docs/note.md", "external"),
+        ("docs/memory/note.md", "external"),
+        ("note.md", "external"),
+        ("memory", "external"),
+        ("memory.md", "external"),
+        ("memory-old/team/note.md", "external"),
+        ("/home/ann/memory/team/note.md", "external"),
+    ],
+)
+def test_the_source_is_the_first_folder_below_memory(path: str, source: str) -> None:
+    assert source_of(path) == source
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("2026-11-29.md", date(2026, 11, 29)),
+        ("2026-11-29-standup.md", date(2026, 11, 29)),
+        ("2026-11-29 standup.md", date(2026, 11, 29)),
+        ("2026-11-29T1430.md", date(2026, 11, 29)),
+        ("2028-02-29.md", date(2028, 2, 29)),
+        ("2026-02-29.md", None),
+        ("2026-13-01.md", None),
+        ("2026-11-31.md", None),
+        ("0000-01-01.md", None),
+        ("2026-11-299.md", None),
+        ("2026-1-2.md", None),
+        ("20261129.md", None),
+        ("notes-2026-11-29.md", None),
+        ("12026-11-29.md", None),
+        ("２０２６-11-29.md", None),
+        ("MEMORY.md", None),
+    ],
+)
+def test_a_file_is_dated_by_the_start_of_its_name_and_else_evergreen(name: str, expected: date | None) -> None:
+    assert date_of(f"memory/2020-01-01/{name}") == expected
+
+
+async def test_the_index_says_which_files_are_dated(memory: Memory, write: Write) -> None:
+    write("memory/2026-11-29.md", "text")
+    write("memory/team/2026-02-30.md", "text")
+    assert [(file.path, file.source, file.date, file.evergreen) for file in await memory.files()] == [
+        ("memory/2026-11-29.md", "memory", date(2026, 11, 29), False),
+        ("memory/team/2026-02-30.md", "team", None, True),
+    ]
+
+
+# --- encodings -----------------------------------------------------------------------------------------------------
+
+ENGLISH = "Naïve café: the façade über alles, déjà vu.\n"
+JAPANESE = "データベースはバルキーに移行しました。東京の会議で決めたことです。\n費用が半分になりました。\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "encoding"),
+    [
+        (ENGLISH, "utf-8"),
+        (ENGLISH, "utf-8-sig"),
+        (ENGLISH, "utf-16"),
+        (JAPANESE, "utf-16"),
+        (ENGLISH, "utf-32"),
+        (ENGLISH, "latin-1"),
+        ("“Smart quotes” – and dashes… in an English note.\n", "cp1252"),
+        (JAPANESE * 3, "shift_jis"),
+        (JAPANESE * 3, "euc_jp"),
+        ("Мы перешли на новую базу данных, потому что старая была медленной.\n" * 3, "cp1251"),
+    ],
+    ids=lambda value: value if len(value) < 10 else "",
+)
+def test_text_is_read_in_the_encoding_that_it_has(text: str, encoding: str) -> None:
+    assert decode(text.encode(encoding)) == text
+
+
+@pytest.mark.parametrize("mark", [b"\xff\xfe", b"\xfe\xff"], ids=["little-endian", "big-endian"])
+def test_utf_16_is_known_by_its_mark_in_both_orders(mark: bytes) -> None:
+    encoding = "utf-16-le" if mark == b"\xff\xfe" else "utf-16-be"
+    assert decode(mark + JAPANESE.encode(encoding)) == JAPANESE
+
+
+def test_a_file_of_nothing_or_of_a_mark_alone_is_empty_text() -> None:
+    assert [decode(data) for data in (b"", b"\xef\xbb\xbf", b"\xff\xfe", b"\xfe\xff")] == [""] * 4
+
+
+def test_all_line_ends_are_one() -> None:
+    assert decode(b"one\r\ntwo\rthree\nfour") == "one\ntwo\nthree\nfour"
+
+
+@pytest.mark.parametrize("data", [bytes(range(256)), b"text\0text", b"\0"], ids=["all bytes", "NUL", "NUL alone"])
+def test_bytes_that_are_no_text_are_refused(data: bytes) -> None:
+    with pytest.raises(NotTextError):
+        decode(data)
+
+
+async def test_a_file_in_an_older_encoding_is_found_by_its_words(memory: Memory, workspace: Path) -> None:
+    (workspace / "memory" / "old.md").write_bytes("Das Café schließt über Mittag.".encode("latin-1"))
+    (workspace / "memory" / "windows.md").write_bytes("\r\nDer Café-Plan\r\n".encode("utf-16"))
+    assert [(result.path, result.start_line) for result in await memory.search("café")] == [
+        ("memory/old.md", 1),
+        ("memory/windows.md", 2),
+    ]
+
+
+# --- the workspace -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("projct", 'does not exist. Did you mean "project"?'),
+        ("PROJECT2", 'does not exist. Did you mean "project"?'),
+        ("nothing-like-it", "does not exist."),
+        ("project/memory/note.md", "is not a folder."),
+    ],
+)
+async def test_a_missing_workspace_is_an_error_and_is_not_made(
+    workspace: Path, write: Write, name: str, message: str
+) -> None:
+    write("memory/note.md", "text")
+    root = workspace.parent / name
+    with pytest.raises(WorkspaceNotFoundError) as caught:
+        Memory(root)
+    assert str(caught.value) == f"The workspace {root} {message}"
+    assert [path.name for path in workspace.parent.iterdir()] == ["project"]
+
+
+def test_a_hint_keeps_the_case_of_the_name(tmp_path: Path) -> None:
+    (tmp_path / "NOTES").mkdir()
+    with pytest.raises(WorkspaceNotFoundError, match=r'Did you mean "NOTES"\?$'):
+        Workspace(tmp_path / "NOTE")
+
+
+async def test_reading_makes_no_folder_where_there_is_no_memory(
+    workspace: Path, config: Callable[..., MemoryConfig]
+) -> None:
+    (workspace / "memory").rmdir()
+    async with Memory(config()) as memory:
+        results = await memory.search("anything")
+        assert await memory.files() == []
+        await memory.status()
+    assert results.notes == [
+        f"There is no memory here yet: {workspace} has no folder memory/. Make one with: kipu init"
+    ]
+    assert os.listdir(workspace) == []
+
+
+async def test_the_hidden_folder_keeps_itself_out_of_git(memory: Memory, workspace: Path, write: Write) -> None:
+    write("memory/note.md", "text")
+    await memory.index()
+    lines = (workspace / ".kipu" / ".gitignore").read_text("utf-8").split("\n")
+    assert "*" in lines
+
+
+async def test_what_the_user_wrote_in_the_gitignore_stays(memory: Memory, workspace: Path, write: Write) -> None:
+    write("memory/note.md", "text")
+    write(".kipu/.gitignore", "index.sqlite*\n")
+    await memory.index()
+    assert (workspace / ".kipu" / ".gitignore").read_text("utf-8") == "index.sqlite*\n"
+
+
+# --- folders that are missing for a moment -------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("folder", ["memory", "docs"])
+async def test_a_missing_folder_keeps_its_part_of_the_index(
+    workspace: Path, write: Write, config: Callable[..., MemoryConfig], folder: str
+) -> None:
+    write("memory/a.md", "valkey")
+    write("docs/b.md", "valkey")
+    async with Memory(config(files={"paths": ["docs"]})) as memory:
+        await memory.index()
+        (workspace / folder).rename(workspace / "away")
+        report = await memory.index()
+        assert (report.missing, report.removed) == ([folder], 0)
+        results = await memory.search("valkey")
+        assert sorted(result.path for result in results) == ["docs/b.md", "memory/a.md"]
+        assert results.stale
+        assert results.notes == [
+            f"{folder} is missing; what was indexed of it is kept. If it is gone for good: kipu index --prune"
+        ]
+        (workspace / "away").rename(workspace / folder)
+        results = await memory.search("valkey")
+        assert (len(results), results.stale, results.notes) == (2, False, [])
+        (workspace / folder).rename(workspace / "away")
+        assert (await memory.index(prune=True)).removed == 1
+        assert len(await memory.search("valkey")) == 1
+
+
+@posix
+async def test_a_linked_folder_that_is_missing_keeps_its_part_of_the_index(
+    workspace: Path, write: Write, config: Callable[..., MemoryConfig]
+) -> None:
+    write("disk/b.md", "valkey")
+    (workspace / "memory" / "mounted").symlink_to("../disk")
+    async with Memory(config()) as memory:
+        await memory.index()
+        (workspace / "disk").rename(workspace / "away")
+        report = await memory.index()
+        assert report.removed == 0
+        assert [result.path for result in await memory.search("valkey")] == ["memory/mounted/b.md"]
+        assert report.missing == ["memory/mounted"]
+
+
+@posix
+async def test_a_memory_folder_that_is_a_link_to_a_missing_disk_keeps_the_index(
+    workspace: Path, write: Write, config: Callable[..., MemoryConfig]
+) -> None:
+    write("disk/b.md", "valkey")
+    (workspace / "memory").rmdir()
+    (workspace / "memory").symlink_to("disk")
+    async with Memory(config()) as memory:
+        await memory.index()
+        (workspace / "disk").rename(workspace / "away")
+        assert (await memory.index()).missing == ["memory"]
+        assert [result.path for result in await memory.search("valkey")] == ["memory/b.md"]
+
+
+# --- files that somebody names -------------------------------------------------------------------------------------
+
+
+async def test_a_file_that_is_named_must_be_in_the_workspace(memory: Memory, workspace: Path, tmp_path: Path) -> None:
+    (tmp_path / "outside.md").write_text("text", "utf-8")
+    for path in ("../outside.md", str(tmp_path / "outside.md"), "memory/../../outside.md"):
+        with pytest.raises(OutsideWorkspaceError) as caught:
+            await memory.add(path)
+        assert str(caught.value) == (
+            f"{path} leads out of the workspace {workspace}. Move it into the workspace, or name its folder in "
+            'kipu.toml: [files] paths = ["..."].'
+        )
+
+
+@pytest.mark.parametrize(
+    ("path", "message"),
+    [
+        ("memory/none.md", "memory/none.md does not exist, or is not a file."),
+        ("memory", 'memory is a folder. Folders are named in kipu.toml: [files] paths = ["..."].'),
+        ("notes.txt", "notes.txt is not a Markdown file: its name must end in .md or .markdown."),
+        ("picture.md", "picture.md is not text: it has NUL bytes and no byte order mark."),
+        ("left/out.md", "left/out.md is left out by files.exclude in kipu.toml."),
+        ("a\0b.md", "'a\\x00b.md' cannot be the path of a file: embedded null byte."),
+    ],
+)
+async def test_a_file_that_is_named_and_cannot_be_indexed_is_an_error(
+    workspace: Path, write: Write, config: Callable[..., MemoryConfig], path: str, message: str
+) -> None:
+    write("notes.txt", "text")
+    write("picture.md", "\0\0")
+    write("left/out.md", "text")
+    async with Memory(config(files={"exclude": ["left/"]})) as memory:
+        with pytest.raises(MemoryFileError) as caught:
+            await memory.add(path)
+        assert str(caught.value) == message
+
+
+async def test_the_hidden_folder_of_the_workspace_takes_no_memories(memory: Memory, write: Write) -> None:
+    write(".kipu/note.md", "text")
+    with pytest.raises(OutsideWorkspaceError) as caught:
+        await memory.add(".kipu/note.md")
+    assert str(caught.value) == (".kipu/note.md is hidden, or in a hidden folder: Kipu keeps no memories there.")
