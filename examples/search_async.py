@@ -15,7 +15,7 @@ async def main(workspace: str, query: str) -> None:
         results = await memory.search(query, max_results=3)
     for result in results:
         print(f"{result.path}:{result.start_line}-{result.end_line}  {result.score:.2f}  {result.heading}")
-    for note in results.notes:
+    for note in results.notices:
         print(note, file=sys.stderr)
 
 

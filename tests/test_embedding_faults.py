@@ -112,7 +112,7 @@ async def test_a_search_goes_on_by_words_when_the_provider_is_down(
     async with opened(workspace, server.url, strategy) as memory:
         results = await memory.search("pier7")
         assert (results[0].path, results.degraded) == ("memory/007.md", True)
-        assert any("This search went by words." in note for note in results.notes), results.notes
+        assert any("This search went by words." in note for note in results.notices), results.notices
 
 
 @pytest.mark.parametrize("strategy", ["hybrid", "vector", "keyword"])
@@ -154,13 +154,13 @@ async def test_an_outage_while_indexing_is_told_and_heals_by_itself(
         report = await memory.index()
         assert report.embedded == 8
         assert report.pending_vectors == report.chunks - 8
-        assert "503" in report.notes[0] or "words" in report.notes[0]
+        assert "503" in report.notices[0] or "words" in report.notices[0]
         assert (await memory.status()).pending_vectors == report.pending_vectors
     server.always(None)
     (workspace / "memory/long.md").unlink()
     async with opened(workspace, server.url) as memory:
         results = await memory.search("pier7")
-        assert (results.pending_vectors, results.degraded, results.notes) == (0, False, [])
+        assert (results.pending_vectors, results.degraded, results.notices) == (0, False, [])
         assert (await memory.status()).pending_vectors == 0
 
 
@@ -232,7 +232,7 @@ async def test_no_answer_in_time_costs_one_call(workspace: Path, write: Write, s
     async with opened(workspace, server.url, timeout=5) as memory:
         results = await memory.search("pier7")
         assert (results[0].path, results.degraded, server.count) == ("memory/a.md", True, 1)
-        assert "within 5 seconds" in results.notes[0]
+        assert "within 5 seconds" in results.notices[0]
 
 
 async def test_a_server_that_sends_a_byte_now_and_then_is_given_up_in_time(
@@ -244,7 +244,7 @@ async def test_a_server_that_sends_a_byte_now_and_then_is_given_up_in_time(
         async with asyncio.timeout(60):
             results = await memory.search("pier7")
         assert (results[0].path, results.degraded, server.count) == ("memory/a.md", True, 1)
-        assert "did not answer within 5 seconds" in results.notes[0]
+        assert "did not answer within 5 seconds" in results.notices[0]
 
 
 async def test_a_text_that_the_provider_refuses_is_named_and_then_left_alone(
@@ -262,8 +262,8 @@ async def test_a_text_that_the_provider_refuses_is_named_and_then_left_alone(
             results = await memory.search("pier7")
             degraded.append(results.degraded)
             assert results[0].path == "memory/007.md"
-            if "bad.md:1 was not embedded" in str(results.notes):
-                assert "This input is not allowed." in str(results.notes)
+            if "bad.md:1 was not embedded" in str(results.notices):
+                assert "This input is not allowed." in str(results.notices)
                 assert len(degraded) == 2
     assert (degraded, server.count - count) == ([True, False, False, False], 1)
 
@@ -276,8 +276,8 @@ async def test_files_that_are_not_at_fault_are_not_named(
     for _ in range(3):
         async with opened(workspace, server.url) as memory:
             report = await memory.index()
-            assert len(report.notes) == 1
-            assert "was refused (401)" in report.notes[0]
+            assert len(report.notices) == 1
+            assert "was refused (401)" in report.notices[0]
     assert server.count == 3
 
 
@@ -292,7 +292,7 @@ async def test_the_earlier_model_is_asked_with_the_key_that_is_configured_and_no
     async with opened(workspace, server.url, model="openai/other") as memory:
         results = await memory.search("pier7", sync=False)
         assert (results[0].path, results.degraded) == ("memory/007.md", False)
-        assert "The embedder changed" in results.notes[0]
+        assert "The embedder changed" in results.notices[0]
     assert [request.headers["authorization"] for request in server.requests] == ["Bearer sk-test"]
 
 
@@ -324,7 +324,7 @@ async def test_only_a_text_that_is_too_long_is_split(workspace: Path, write: Wri
         config = MemoryConfig(workspace, index=IndexConfig(chunker=options, embedder=embedder(server.url)))
         async with Memory(config) as memory:
             report = await memory.index()
-            assert (report.pending_vectors, report.notes) == (0, [])
+            assert (report.pending_vectors, report.notices) == (0, [])
             assert len(server.requests) < 24
             for part in (words[:100], words[-100:]):
                 assert (await memory.search(" ".join(part), strategy="vector"))[0].path == "memory/line.md"
@@ -342,7 +342,7 @@ async def test_a_bad_vector_is_refused_by_file_and_line(
     async with opened(workspace, server.url) as memory:
         report = await memory.index()
         assert report.pending_vectors == 1
-        assert report.notes[0].startswith('memory/007.md:1 was not embedded by "litellm": the vector')
+        assert report.notices[0].startswith('memory/007.md:1 was not embedded by "litellm": the vector')
         results = await memory.search("pier8")
         assert (results[0].path, results.degraded) == ("memory/008.md", False)
         server._spoiled.clear()
@@ -405,7 +405,7 @@ async def test_damage_in_the_index_of_vectors_changes_no_answer_and_is_mended_by
         count = server.count
         report = await memory.index()
         assert (report.pending_vectors, server.count) == (0, count)
-        assert (await memory.index()).notes == []
+        assert (await memory.index()).notices == []
         assert (await memory.search("pier3"))[0].path == "memory/003.md"
 
 
@@ -451,7 +451,7 @@ async def test_vectors_that_lost_bits_are_made_again_by_force_without_a_warning(
         changed_by(workspace, statement)
         await memory.search("pier3")
         report = await memory.index(force=True)
-        assert (report.pending_vectors, report.notes) == (0, [])
+        assert (report.pending_vectors, report.notices) == (0, [])
         assert [(result.path, result.score) for result in await memory.search("pier3 harbour4")] == expected
 
 
@@ -487,12 +487,12 @@ async def test_another_model_or_dimension_is_embedded_anew(
     async with opened(workspace, server.url, "vector", **change) as memory:
         results = await memory.search("pier7", sync=False)
         assert (results[0].path, results.degraded) == ("memory/007.md", False)
-        assert "The embedder changed" in results.notes[0]
+        assert "The embedder changed" in results.notices[0]
         assert len((await memory.status()).vectors) == 1
         report = await memory.index()
         assert (report.embedded, report.pending_vectors) == (20, 0)
         results = await memory.search("pier7")
-        assert (results[0].path, results.notes) == ("memory/007.md", [])
+        assert (results[0].path, results.notices) == ("memory/007.md", [])
         assert len((await memory.status()).vectors) == 2
     async with opened(workspace, server.url, "vector") as memory:
         count = server.count
@@ -510,7 +510,7 @@ async def test_a_provider_that_changes_the_dimension_under_the_same_name_is_refu
         write("memory/new.md", "pier7 again\n")
         report = await memory.index()
         assert (report.embedded, report.pending_vectors) == (0, 1)
-        assert "dimension 16" in report.notes[0]
+        assert "dimension 16" in report.notices[0]
         assert (await memory.search("pier8"))[0].path == "memory/008.md"
 
 
@@ -526,14 +526,14 @@ async def test_a_provider_that_has_changed_its_model_is_told_of_and_embeds_anew_
         results = await memory.search("pier7")
         assert (results[0].path, results.degraded) == ("memory/007.md", True)
         said = await memory.check_embedder()
-        assert all("(kipu reindex --force)" in sentence for sentence in (said or "", *results.notes))
+        assert all("(kipu reindex --force)" in sentence for sentence in (said or "", *results.notices))
     async with opened(workspace, server.url) as memory:
         report = await memory.reindex(force=True)
-        assert (report.embedded, report.pending_vectors, report.notes) == (20, 0, [])
+        assert (report.embedded, report.pending_vectors, report.notices) == (20, 0, [])
         assert await memory.check_embedder() is None
         for strategy in ("hybrid", "vector"):
             results = await memory.search("pier7", strategy=strategy)
-            assert (results[0].path, results.degraded, results.notes) == ("memory/007.md", False, [])
+            assert (results[0].path, results.degraded, results.notices) == ("memory/007.md", False, [])
 
 
 # --- a memory that is not async --------------------------------------------------------------------------------------

@@ -322,7 +322,7 @@ async def test_an_answer_that_stays_cut_off_loses_its_last_line_alone_and_says_s
     flushed = await memory.flush([{"role": "user", "content": "short"}])
     assert str(flushed) == "- A whole fact."
     assert flushed is not None
-    assert "cut off" in flushed.notes[0]
+    assert "cut off" in flushed.notices[0]
 
 
 # --- what goes wrong -----------------------------------------------------------------------------------------------

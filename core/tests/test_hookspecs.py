@@ -14,7 +14,7 @@ from doubles import Hashing, Paragraphs, Words
 
 from kipu import IndexReport, Memory, Query, SearchResults, hookspecs
 from kipu.plugins.manager import KINDS, PluginInfo, Plugins
-from kipu.types import Distillation, Prepared
+from kipu.types import Distillation, Filtered
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -45,8 +45,8 @@ class LastWord:
 class Hushed:
     """Write everything in small letters."""
 
-    def prepare(self, text: str, path: str) -> Prepared:
-        return Prepared(text.lower())
+    def filter(self, text: str, path: str) -> Filtered:
+        return Filtered(text.lower())
 
 
 # What the examples leave to their reader to write.
@@ -86,7 +86,7 @@ def plugins(site: Site) -> Plugins:
 def test_the_hooks_are_these() -> None:
     assert sorted(HOOKS) == [
         "kipu_indexed",
-        "kipu_prepare_write",
+        "kipu_register_write_filters",
         "kipu_register_chunkers",
         "kipu_register_embedders",
         "kipu_register_flushers",
@@ -112,7 +112,7 @@ def test_a_hook_is_documented_with_its_parameters_its_version_and_an_example(nam
         ("kipu_register_strategies", "strategy", "newest", Words),
         ("kipu_register_postprocessors", "postprocessor", "one-per-file", OnePerFile),
         ("kipu_register_flushers", "flusher", "local", LastWord),
-        ("kipu_prepare_write", "preparer", "redact", Hushed),
+        ("kipu_register_write_filters", "filter", "redact", Hushed),
     ],
 )
 def test_the_example_of_a_registering_hook_registers(

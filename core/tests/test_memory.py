@@ -31,7 +31,7 @@ async def test_a_search_finds_the_lines_of_a_file(memory, write):
     assert [(result.path, result.start_line, result.end_line) for result in results] == [("memory/2026-11-29.md", 3, 4)]
     assert results[0].text == "We moved from Redis to Valkey.\nIt was cheaper."
     assert (results[0].source, results[0].heading, results[0].scores) == ("memory", "Cache", {"words": 0.5})
-    assert (results.stale, results.degraded, results.pending, results.notes) == (False, False, [], [])
+    assert (results.stale, results.degraded, results.pending, results.notices) == (False, False, [], [])
 
 
 async def test_a_search_in_a_long_lived_memory_sees_every_change_on_disk(memory, write, workspace):
@@ -77,7 +77,7 @@ async def test_a_source_that_does_not_exist_is_named_with_the_nearest_that_does(
     write("memory/team/a.md", "apple")
     results = await memory.search("apple", source="tema")
     assert results == []
-    assert results.notes == ['No memory file has the source "tema". Did you mean "team"? There are: team.']
+    assert results.notices == ['No memory file has the source "tema". Did you mean "team"? There are: team.']
 
 
 async def test_an_empty_workspace_has_no_results_and_no_error(tmp_path):
@@ -85,7 +85,7 @@ async def test_an_empty_workspace_has_no_results_and_no_error(tmp_path):
     async with Memory(config) as memory:
         results = await memory.search("anything")
         assert results == []
-        assert "kipu init" in results.notes[0]
+        assert "kipu init" in results.notices[0]
         assert list(tmp_path.iterdir()) == []
 
 
@@ -172,7 +172,7 @@ async def test_a_folder_that_is_missing_keeps_what_was_indexed_until_it_is_prune
     results = await memory.search("apple")
     assert [result.path for result in results] == ["memory/a.md"]
     assert results.stale
-    assert results.notes == [
+    assert results.notices == [
         "memory is missing; what was indexed of it is kept. If it is gone for good: kipu index --prune"
     ]
     shutil.move(workspace / "elsewhere", workspace / "memory")

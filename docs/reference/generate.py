@@ -33,7 +33,7 @@ KIND_TITLES = {
     "strategy": "Strategy",
     "postprocessor": "Post-processor",
     "flusher": "Flusher",
-    "preparer": "Preparer",
+    "filter": "Write filter",
 }
 
 

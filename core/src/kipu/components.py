@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
-from .config import STANDARD_FLUSHER, STANDARD_POSTPROCESSORS, STANDARD_PREPARERS
+from .config import STANDARD_FILTERS, STANDARD_FLUSHER, STANDARD_POSTPROCESSORS
 from .errors import ConfigurationError, EmbedderError, KipuError, QueryError
 from .index.strategy_tables import indexed_strategies, needs_vectors
 from .plugins.build import build_component, with_options
@@ -19,7 +19,7 @@ from .plugins.manager import check_component, options_of
 if TYPE_CHECKING:
     from .config import MemoryConfig
     from .plugins.manager import Plugins
-    from .types import Chunker, Embedder, Flusher, PostProcessor, Preparer, Strategy
+    from .types import Chunker, Embedder, Flusher, PostProcessor, Strategy, WriteFilter
 
 __all__ = ["ChosenEmbedder", "Components", "Pipeline", "name_of"]
 
@@ -80,7 +80,7 @@ class Components:
         self._used: dict[str, Any] = {}
         self._chunker: Chunker | None = None
         self._stages: list[tuple[str, PostProcessor]] | None = None
-        self._preparers: list[tuple[str, Preparer]] | None = None
+        self._filters: list[tuple[str, WriteFilter]] | None = None
         self._flusher: tuple[Any, Flusher] | None = None
         self._embedder: ChosenEmbedder | None = None
         self._earlier: dict[str, ChosenEmbedder | None] = {}
@@ -219,17 +219,17 @@ class Components:
             ]
         return self._stages
 
-    def preparers(self) -> Sequence[tuple[str, Preparer]]:
+    def filters(self) -> Sequence[tuple[str, WriteFilter]]:
         """What sees each text before it is written, by name, in order: the configured ones, or the standard one."""
-        if self._preparers is None:
-            choices = self._config.writing.preparers
+        if self._filters is None:
+            choices = self._config.writing.filters
             if choices is None:
-                choices = [name for name in STANDARD_PREPARERS if name in self._plugins.names("preparer")]
-            self._preparers = [
-                (name_of(choice), build_component(self._plugins, "preparer", choice, f"writing.preparers[{position}]"))
+                choices = [name for name in STANDARD_FILTERS if name in self._plugins.names("filter")]
+            self._filters = [
+                (name_of(choice), build_component(self._plugins, "filter", choice, f"writing.filters[{position}]"))
                 for position, choice in enumerate(choices)
             ]
-        return self._preparers
+        return self._filters
 
     def flusher(self, model: str | None) -> Flusher:
         """The configured flusher, or the standard one where the name of a model is all that it needs.

@@ -23,9 +23,9 @@ if TYPE_CHECKING:
 __all__ = [
     "CONFIG_FILE",
     "MOST_RESULTS",
+    "STANDARD_FILTERS",
     "STANDARD_FLUSHER",
     "STANDARD_POSTPROCESSORS",
-    "STANDARD_PREPARERS",
     "FilesConfig",
     "FlushConfig",
     "IndexConfig",
@@ -41,7 +41,7 @@ CONFIG_FILE = "kipu.toml"
 
 MOST_RESULTS = 10_000
 STANDARD_POSTPROCESSORS = ("threshold",)
-STANDARD_PREPARERS = ("redact",)
+STANDARD_FILTERS = ("redact",)
 STANDARD_FLUSHER = "litellm"
 
 _LARGEST_FILE = 1_000_000
@@ -202,7 +202,7 @@ class PluginsConfig:
 class WritingConfig:
     """How texts are written to memory files."""
 
-    preparers: Sequence[Any] | None = attrs.field(
+    filters: Sequence[Any] | None = attrs.field(
         default=None,
         validator=_components,
         metadata={

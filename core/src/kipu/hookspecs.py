@@ -43,11 +43,11 @@ if TYPE_CHECKING:
         Flusher,
         IndexReport,
         PostProcessor,
-        Preparer,
         Query,
         Register,
         SearchResults,
         Strategy,
+        WriteFilter,
     )
 
 __all__ = ["hookimpl", "hookspec"]
@@ -128,15 +128,15 @@ def kipu_register_flushers(register: Register[Flusher]) -> None:
 
 
 @hookspec
-def kipu_prepare_write(register: Register[Preparer]) -> None:
+def kipu_register_write_filters(register: Register[WriteFilter]) -> None:
     """Register classes that see each text before it is written, and may change it: that take keys out of it, say.
 
-    :param register: call it as ``register(name, cls)``; instances of ``cls`` are a `kipu.types.Preparer`.
+    :param register: call it as ``register(name, cls)``; instances of ``cls`` are a `kipu.types.WriteFilter`.
 
     New in version 0.1.0. The smallest example::
 
         @hookimpl
-        def kipu_prepare_write(register):
+        def kipu_register_write_filters(register):
             register("redact", Redact)
     """
 

@@ -256,7 +256,7 @@ class Watcher:
                 self._event_problem = f"What is called with changes failed. {_sentence(error)}"
         known = self._known or {}
         return [
-            *report.notes,
+            *report.notices,
             *(f"{path} is missing; what was indexed of it is kept." for path in report.missing),
             *(f"{file.path} {file.reason}." for file in report.skipped if known.get(file.path) is None),
             *([self._event_problem] if self._event_problem else []),

@@ -115,7 +115,7 @@ def test_index_as_json_has_the_names_of_python(kipu: Kipu, write: Write) -> None
         "skipped": [{"path": "memory/bad.md", "reason": "is not text: it has NUL bytes and no byte order mark"}],
         "pending": [],
         "missing": [],
-        "notes": [],
+        "notices": [],
         "embedded": 0,
         "pending_vectors": 0,
     }
@@ -200,7 +200,7 @@ def test_search_as_json_has_the_names_of_python(kipu: Kipu, write: Write) -> Non
         "degraded": False,
         "pending": [],
         "pending_vectors": 0,
-        "notes": [],
+        "notices": [],
     }
     assert len(result.pop("chunk")) == 16
     assert result == {
@@ -447,7 +447,7 @@ def test_without_an_embedder_a_search_goes_by_words_and_status_and_doctor_say_so
     if not block:
         write("kipu.toml", '[plugins]\ndisable = ["fake-onnx"]\n')
     done = kipu(*block, "search", "valkey", "--json")
-    assert (done.json["degraded"], done.json["notes"], done.err) == (False, [], "")
+    assert (done.json["degraded"], done.json["notices"], done.err) == (False, [], "")
     assert "embedder        none: search by words\n" in kipu(*block, "status").out
     done = kipu(*block, "doctor")
     place = block[0] if block else "plugins.disable in kipu.toml"

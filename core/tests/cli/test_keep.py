@@ -71,7 +71,7 @@ def test_json_has_the_names_of_python(run: Run) -> None:
     _, out, _ = run("remember", "Ada keeps the cache.", "--metadata", "session=42", "--json")
     note = json.loads(out)
     assert (note["path"], note["start_line"], note["end_line"]) == (f"memory/{today()}.md", 3, 4)
-    assert (note["duplicate_of"], note["similar"], note["notes"]) == (None, [], [])
+    assert (note["duplicate_of"], note["similar"], note["notices"]) == (None, [], [])
     _, out, _ = run("remember", "Ada keeps the cache.", "--json")
     assert json.loads(out)["duplicate_of"]["path"] == f"memory/{today()}.md"
     _, out, _ = run("recall", "cache", "--json")

@@ -59,7 +59,7 @@ async def test_a_text_that_is_refused_alone_degrades_one_search_and_is_asked_for
             results = await memory.search("note3")
             seen.append((results.degraded, len(embedder.calls)))
             if not results.degraded and len(seen) == 2:
-                assert results.notes[0] == (
+                assert results.notices[0] == (
                     'memory/bad.md:1 was not embedded by "doubles.Hashing": its call failed. '
                     "This text is not allowed (400)."
                 )
@@ -76,8 +76,8 @@ async def test_a_refused_text_degrades_no_search_of_a_program_whose_embedder_has
         write("memory/bad.md", "POISON about topic9\n")
         results = await memory.search("note3")
         assert (results.degraded, results[0].path) == (False, "memory/003.md")
-        assert results.notes[0].startswith("memory/bad.md:1 was not embedded")
-        assert (await memory.search("note3")).notes == [
+        assert results.notices[0].startswith("memory/bad.md:1 was not embedded")
+        assert (await memory.search("note3")).notices == [
             "1 chunk is not embedded yet, and found by words only. To embed all: kipu index"
         ]
 
@@ -88,7 +88,7 @@ async def test_indexing_once_more_settles_a_text_that_is_refused(meaning: Any, w
         async with meaning(Hashing(misbehave=picky("POISON"))) as memory:
             report = await memory.index()
             assert report.pending_vectors == 1
-            assert report.notes[0].startswith(expected)
+            assert report.notices[0].startswith(expected)
     write("memory/good.md", "harmless\n")
     async with meaning(Hashing(misbehave=picky("POISON"))) as memory:
         results = await memory.search("harmless")
@@ -118,7 +118,7 @@ async def test_a_refused_text_in_a_large_batch_keeps_no_other_from_its_vector(me
     embedder = Hashing(dimension=512, misbehave=picky("note7 ", "note150 "))
     async with meaning(embedder) as memory:
         report = await memory.index()
-        assert (report.embedded, report.pending_vectors, len(report.notes)) == (298, 2, 2)
+        assert (report.embedded, report.pending_vectors, len(report.notices)) == (298, 2, 2)
         assert len(embedder.calls) < 60
 
 
@@ -132,13 +132,13 @@ async def test_an_outage_in_the_middle_is_not_taken_for_the_fault_of_a_text(mean
     async with meaning(embedder) as memory:
         report = await memory.index()
         assert (report.embedded, len(embedder.calls)) == (128, 4)
-        assert report.notes == ["The quota is used up. Nothing is lost: the next indexing tries again."]
+        assert report.notices == ["The quota is used up. Nothing is lost: the next indexing tries again."]
     for _ in range(3):
         embedder = Hashing(misbehave=always(EmbedderError("The quota is used up.")))
         async with meaning(embedder) as memory:
             report = await memory.index()
             assert len(embedder.calls) == 1
-            assert len(report.notes) == 1  # no file is named that is not at fault
+            assert len(report.notices) == 1  # no file is named that is not at fault
     async with meaning() as memory:
         assert (await memory.index()).embedded == 172
 
@@ -154,8 +154,8 @@ async def test_vectors_that_are_all_wrong_end_a_run_soon_and_blame_no_text(
         async with meaning(embedder) as memory:
             report = await memory.index()
             assert len(embedder.calls) <= 4
-            assert (report.embedded, len(report.notes)) == (0, 1)
-            assert "gives no vector that can be used" in report.notes[0]
+            assert (report.embedded, len(report.notices)) == (0, 1)
+            assert "gives no vector that can be used" in report.notices[0]
     async with meaning() as memory:
         assert (await memory.search("note3"))[0].path == "memory/003.md"
         assert (await memory.status()).pending_vectors == 0
@@ -179,8 +179,8 @@ async def test_what_one_embedder_did_not_take_is_not_held_against_another(meanin
     known = {"hashing": Refusing, "other": Other}
     async with named(meaning("hashing"), **known) as memory:
         report = await memory.index()
-        assert (report.embedded, len(report.notes)) == (0, 5)
-        assert report.notes[0] == 'memory/004.md:1 was not embedded by "hashing": the vector is zero.'
+        assert (report.embedded, len(report.notices)) == (0, 5)
+        assert report.notices[0] == 'memory/004.md:1 was not embedded by "hashing": the vector is zero.'
     async with named(meaning("other"), **known) as memory:
         results = await memory.search("note3")
         assert (results[0].path, results.degraded, results.pending_vectors) == ("memory/003.md", False, 0)
@@ -219,7 +219,7 @@ async def test_the_embedder_with_more_vectors_answers_whatever_the_other_was_ref
     async with named(meaning("other"), **known) as memory:
         results = await memory.search("note3", sync=False)
         assert (results[0].path, results.degraded) == ("memory/003.md", False)
-        assert results.notes == ["2 chunks are not embedded yet, and found by words only. To embed all: kipu index"]
+        assert results.notices == ["2 chunks are not embedded yet, and found by words only. To embed all: kipu index"]
 
 
 @pytest.mark.parametrize("again", [False, True])
@@ -235,8 +235,8 @@ async def test_another_dimension_in_the_middle_is_said_once_and_blames_no_text(
         memory.config.index.embedder.calls.clear()
         for _ in range(2):
             report = await memory.index() if again else await memory.search("note1")
-            assert len(report.notes) == 1
-            assert "returned vectors of dimension 32" in report.notes[0]
+            assert len(report.notices) == 1
+            assert "returned vectors of dimension 32" in report.notices[0]
         assert len(memory.config.index.embedder.calls) <= (3 if again else 2)
         async with memory._database.reader() as connection:
             refused = await connection.execute_fetchall("SELECT count(*) FROM unembedded WHERE problem > ''")
@@ -301,8 +301,8 @@ async def test_vectors_of_another_dimension_from_another_process_are_refused(
         assert (await fast.index()).embedded == 3
         second.set()
         assert (await running).embedded == 0
-        assert "dimension 8" in (await running).notes[0]
-        assert "dimension 64" in (await running).notes[0]
+        assert "dimension 8" in (await running).notices[0]
+        assert "dimension 64" in (await running).notices[0]
         assert (await fast.search("note1"))[0].path == "memory/001.md"
 
 
@@ -432,7 +432,7 @@ async def test_vectors_that_lost_bits_are_made_again_by_force(meaning: Any, writ
         write("memory/copy.md", "note4 about topic4\n")
         await memory.search("note1")
         report = await memory.index(force=True)
-        assert (report.embedded, report.pending_vectors, report.notes) == (2, 0, [])
+        assert (report.embedded, report.pending_vectors, report.notices) == (2, 0, [])
         for number_of_file in range(4):
             found = await memory.search(f"note{number_of_file}")
             assert found[0].path == f"memory/00{number_of_file}.md"
@@ -457,7 +457,7 @@ async def test_what_cannot_be_stored_is_not_embedded(
     monkeypatch.setattr(Database, "transaction", refused)
     async with meaning() as memory:
         results = await memory.search("note1")
-        assert any("read-only" in note for note in results.notes)
+        assert any("read-only" in note for note in results.notices)
     assert [text for call in embedder.calls for text in call if "topic" in text] == []
 
 
@@ -474,7 +474,7 @@ async def test_a_full_disk_costs_no_call_and_every_search_says_so(
         try:
             for _ in range(3):
                 results = await memory.search("note1", strategy=None)
-                assert any("could not be embedded" in note and "disk" in note for note in results.notes)
+                assert any("could not be embedded" in note and "disk" in note for note in results.notices)
             with pytest.raises(IndexUnavailableError, match="disk"):
                 await memory.index()
         finally:
@@ -542,7 +542,7 @@ async def test_a_search_with_nothing_to_embed_takes_no_lock(
         assert (await memory.index()).pending_vectors == 1
         monkeypatch.setattr(Database, "transaction", busy)
         results = await memory.search("topic3")
-        assert results.notes == ["1 chunk is not embedded yet, and found by words only. To embed all: kipu index"]
+        assert results.notices == ["1 chunk is not embedded yet, and found by words only. To embed all: kipu index"]
 
 
 # --- long queries ---------------------------------------------------------------------------------------------------
@@ -561,7 +561,7 @@ async def test_of_a_long_query_the_beginning_is_embedded_in_few_calls(meaning: A
         results = await memory.search("note1 " * 20_000)
         assert (results[0].path, results.degraded) == ("memory/001.md", False)
         assert [len(text) for (text,) in embedder.calls] == [8000, 3995, 1991, 989]
-        assert results.notes == ["The query is long: by meaning, its first 989 characters were searched for."]
+        assert results.notices == ["The query is long: by meaning, its first 989 characters were searched for."]
 
 
 # --- the key of an earlier embedder ---------------------------------------------------------------------------------

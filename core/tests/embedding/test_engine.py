@@ -47,7 +47,7 @@ async def test_indexing_embeds_each_text_once(meaning: Any, embedder: Hashing, w
     write("memory/copy.md", "note1 about topic1\n")
     async with meaning() as memory:
         report = await memory.index()
-        assert (report.embedded, report.pending_vectors, report.notes) == (100, 0, [])
+        assert (report.embedded, report.pending_vectors, report.notices) == (100, 0, [])
         assert sorted(text for call in embedder.calls for text in call) == sorted(
             f"note{number} about topic{number % 7}" for number in range(100)
         )
@@ -60,7 +60,7 @@ async def test_a_search_needs_no_indexing_before(meaning: Any, write: Write) -> 
     fill(write, 9)
     async with meaning() as memory:
         results = await memory.search("note3")
-        assert (results[0].path, results.degraded, results.notes) == ("memory/003.md", False, [])
+        assert (results[0].path, results.degraded, results.notices) == ("memory/003.md", False, [])
         assert results[0].scores == {"nearest": results[0].score}
 
 
@@ -128,10 +128,10 @@ async def test_most_is_embedded_in_the_background_of_a_search(
         results = await memory.search("note299")
         assert results[0].path == "memory/299.md"  # the newest come first
         assert results.pending_vectors == 236
-        assert results.notes == ["236 chunks are not embedded yet, and found by words only. To embed all: kipu index"]
+        assert results.notices == ["236 chunks are not embedded yet, and found by words only. To embed all: kipu index"]
         await memory._syncing.embeddings._background
         results = await memory.search("note3")
-        assert (results[0].path, results.pending_vectors, results.notes) == ("memory/003.md", 0, [])
+        assert (results[0].path, results.pending_vectors, results.notices) == ("memory/003.md", 0, [])
 
 
 async def test_closing_ends_what_runs_in_the_background(
@@ -183,17 +183,17 @@ async def test_an_outage_costs_few_calls_loses_nothing_and_heals(
         report = await memory.index()
         assert (report.added, report.embedded, report.pending_vectors) == (200, 0, 200)
         assert len(down.calls) <= calls
-        assert str(error) in report.notes[0] or repr(error) in report.notes[0]
+        assert str(error) in report.notices[0] or repr(error) in report.notices[0]
         assert (await memory.status()).pending_vectors == 200
         down.calls.clear()
         for _ in range(5):
             results = await memory.search("note3")
             assert (results.degraded, results.pending_vectors) == (True, 200)
-            assert any("words" in note for note in results.notes)
+            assert any("words" in note for note in results.notices)
         assert down.calls == []  # it failed a moment ago
     async with meaning() as memory:
         report = await memory.index()
-        assert (report.embedded, report.pending_vectors, report.notes) == (200, 0, [])
+        assert (report.embedded, report.pending_vectors, report.notices) == (200, 0, [])
         assert (await memory.search("note3"))[0].path == "memory/003.md"
 
 
@@ -201,7 +201,7 @@ async def test_what_an_embedder_says_and_what_follows_are_two_sentences(meaning:
     fill(write, 3)
     async with meaning(Hashing(misbehave=always(EmbedderError("Rate limit reached")))) as memory:
         report = await memory.index()
-        assert report.notes == ["Rate limit reached. Nothing is lost: the next indexing tries again."]
+        assert report.notices == ["Rate limit reached. Nothing is lost: the next indexing tries again."]
 
 
 async def test_a_search_during_an_outage_asks_once(meaning: Any, write: Write) -> None:
@@ -210,7 +210,7 @@ async def test_a_search_during_an_outage_asks_once(meaning: Any, write: Write) -
     async with meaning(down) as memory:
         results = await memory.search("note1")
         assert (len(down.calls), results.degraded) == (1, True)
-        assert len(results.notes) == 1
+        assert len(results.notices) == 1
 
 
 async def test_what_passes_by_itself_is_waited_for(meaning: Any, write: Write) -> None:
@@ -261,7 +261,7 @@ async def test_an_answer_that_cannot_be_is_not_stored(meaning: Any, write: Write
     async with meaning(wrong) as memory:
         report = await memory.index()
         assert (report.embedded, report.pending_vectors, len(wrong.calls)) == (0, 3, 1)
-        assert said in report.notes[0]
+        assert said in report.notices[0]
     async with meaning() as memory:
         assert (await memory.index()).pending_vectors == 0
 
@@ -279,7 +279,7 @@ async def test_one_bad_vector_is_refused_by_file_and_line_and_the_others_stay(me
     async with meaning(embedder) as memory:
         report = await memory.index()
         assert (report.embedded, report.pending_vectors) == (3, 1)
-        assert report.notes == [
+        assert report.notices == [
             'memory/002.md:1 was not embedded by "doubles.Hashing": the vector has NaN or infinite numbers in it.'
         ]
         embedder.calls.clear()
@@ -299,8 +299,8 @@ async def test_another_dimension_under_the_same_identity_is_refused(meaning: Any
     async with meaning(other) as memory:
         report = await memory.index()
         assert report.pending_vectors == 1
-        assert "dimension 32" in report.notes[0]
-        assert "dimension 64" in report.notes[0]
+        assert "dimension 32" in report.notices[0]
+        assert "dimension 64" in report.notices[0]
         results = await memory.search("one")
         assert results.degraded
 
@@ -314,14 +314,14 @@ async def test_the_vectors_of_a_model_that_has_changed_behind_its_name_are_repla
     other = Hashing()
     other.misbehave = lambda number, texts: np.array([Hashing(32).vector(text) for text in texts], np.float32)
     async with meaning(other) as memory:
-        assert "(kipu reindex --force)" in (await memory.search("note1")).notes[0]
+        assert "(kipu reindex --force)" in (await memory.search("note1")).notices[0]
         assert "(kipu reindex --force)" in str(await memory.check_embedder())
         report = await memory.reindex(force=True)
-        assert (report.embedded, report.pending_vectors, report.notes) == (3, 0, [])
+        assert (report.embedded, report.pending_vectors, report.notices) == (3, 0, [])
     async with meaning(other) as memory:
         assert await memory.check_embedder() is None
         results = await memory.search("note1")
-        assert (results[0].path, results.degraded, results.notes) == ("memory/001.md", False, [])
+        assert (results[0].path, results.degraded, results.notices) == ("memory/001.md", False, [])
         assert dict((await memory.status()).vectors) == {"hashing-64": 3}
 
 
@@ -345,11 +345,11 @@ async def test_what_an_embedder_says_of_itself_is_checked(meaning: Any, write: W
     fill(write, 3)
     async with meaning(Hashing(**wrong)) as memory:
         report = await memory.index()
-        assert (report.pending_vectors, len(report.notes)) == (3, 1)
-        assert said in report.notes[0]
+        assert (report.pending_vectors, len(report.notices)) == (3, 1)
+        assert said in report.notices[0]
         results = await memory.search("note1")
         assert results.degraded
-        assert said in results.notes[0]
+        assert said in results.notices[0]
 
 
 @pytest.mark.parametrize("share", [None, "half", float("nan"), 2.0, ZeroDivisionError()])
@@ -365,7 +365,7 @@ async def test_a_share_that_cannot_be_is_told_and_ends_no_search(meaning: Any, w
     async with meaning(Unsure()) as memory:
         results = await memory.search("note1")
         assert (results[0].path, results.degraded) == ("memory/001.md", False)
-        assert "could not tell which share of the query it knows" in results.notes[0]
+        assert "could not tell which share of the query it knows" in results.notices[0]
 
 
 # --- texts that are too long ---------------------------------------------------------------------------------------
@@ -383,7 +383,7 @@ async def test_only_a_text_that_is_too_long_is_split(meaning: Any, write: Write,
     embedder = Hashing(dimension=512, misbehave=limited)
     async with meaning(embedder) as memory:
         report = await memory.index()
-        assert (report.embedded, report.pending_vectors, report.notes) == (31, 0, [])
+        assert (report.embedded, report.pending_vectors, report.notices) == (31, 0, [])
         assert len(embedder.calls) < 40
         for word in ("word0", "word500", "word999"):
             assert (await memory.search(word))[0].path == "memory/long.md"
@@ -402,19 +402,19 @@ async def test_the_earlier_vectors_answer_until_there_are_new_ones(
     async with named(meaning("other"), hashing=Hashing, other=Other) as memory:
         results = await memory.search("note3")
         assert (results[0].path, results.degraded) == ("memory/003.md", False)
-        assert results.notes == [
+        assert results.notices == [
             'The embedder changed: "other" has still to embed 236 of 300 chunks, and "hashing" answers until it has. '
             "To embed them now: kipu index"
         ]
         await memory.index()
         results = await memory.search("note3")
-        assert (results[0].path, results.notes) == ("memory/003.md", [])
+        assert (results[0].path, results.notices) == ("memory/003.md", [])
         assert dict((await memory.status()).vectors) == {"hashing-64": 300, "hashing-32other": 300}
         async with memory._database.reader() as connection:
             tables = await connection.execute_fetchall("SELECT name FROM sqlite_master WHERE name LIKE 'nearest%'")
         assert [row[0] for row in tables] == ["nearest_2"]
     async with named(meaning("hashing"), hashing=Hashing) as memory:
-        assert (await memory.search("note3", sync=True)).notes == []
+        assert (await memory.search("note3", sync=True)).notices == []
         assert (await memory.index()).embedded == 0
 
 
@@ -434,7 +434,7 @@ async def test_reindexing_makes_another_embedder_ready(meaning: Any, write: Writ
         await memory.index()
         report = await memory.reindex("other")
         assert (report.embedded, report.pending_vectors) == (3, 0)
-        assert (await memory.search("note1")).notes == []
+        assert (await memory.search("note1")).notices == []
         assert (await memory.reindex("other")).embedded == 0
         assert (await memory.reindex(force=True)).embedded == 3
         assert (await memory.search("note1"))[0].path == "memory/001.md"
@@ -442,7 +442,7 @@ async def test_reindexing_makes_another_embedder_ready(meaning: Any, write: Writ
             await memory.reindex(3)
     async with named(meaning("other"), hashing=Hashing, other=Other) as memory:
         results = await memory.search("note1")
-        assert (results[0].path, results.notes) == ("memory/001.md", [])
+        assert (results[0].path, results.notices) == ("memory/001.md", [])
 
 
 async def test_an_embedder_that_needs_options_says_where_they_are_given(meaning: Any, write: Write) -> None:
@@ -485,7 +485,7 @@ async def test_nothing_is_sent_to_where_the_configuration_sends_nothing_any_more
         async with named(meaning(name), **known) as memory:
             results = await memory.search("note1", sync=False)
             assert results.degraded
-            assert results.notes == ["This search went by words. Nothing is embedded yet: kipu index"]
+            assert results.notices == ["This search went by words. Nothing is embedded yet: kipu index"]
     assert sent == []
 
 
@@ -515,7 +515,7 @@ async def test_where_an_earlier_embedder_answers_for_one_that_fails_it_is_said(m
     async with named(meaning("down"), hashing=Hashing, down=Down) as memory:
         results = await memory.search("note1")
         assert (results[0].path, results.degraded) == ("memory/001.md", True)
-        assert results.notes == [
+        assert results.notices == [
             'The embedder changed: "down" has still to embed 3 of 3 chunks, and "hashing" answers until it has. '
             "The key was refused (401)."
         ]
@@ -556,7 +556,7 @@ async def test_a_secret_is_not_written_into_the_index(meaning: Any, write: Write
     fill(write, 3)
     choice = {"use": "keyed", "dimension": 16, "key": "sk-secret"}
     async with named(meaning(choice), keyed=WithKey) as memory:
-        assert (await memory.index()).notes == []
+        assert (await memory.index()).notices == []
         async with memory._database.reader() as connection:
             (row,) = await connection.execute_fetchall("SELECT recipe FROM spaces")
     assert row[0] == '{"use": "keyed", "dimension": 16}'
@@ -575,9 +575,9 @@ async def test_one_text_that_a_provider_refuses_does_not_keep_the_others_from_be
         for _ in range(3):
             report = await memory.index()
         assert report.pending_vectors == 1
-        assert "memory/007.md:1 was not embedded" in report.notes[0]
+        assert "memory/007.md:1 was not embedded" in report.notices[0]
         results = await memory.search("note11")
-        assert results, (results.notes, results.degraded)
+        assert results, (results.notices, results.degraded)
         assert (results[0].path, results.degraded) == ("memory/011.md", False)
     async with meaning(Hashing(dimension=512)) as memory:
         assert (await memory.index()).pending_vectors == 0
@@ -602,7 +602,7 @@ async def test_an_embedder_to_which_the_shortest_text_is_too_long_is_not_said_to
     write("memory/a.md", "one\n")
     async with meaning(Hashing(misbehave=always(TextTooLongError("Bad request (400).")))) as memory:
         report = await memory.index()
-    assert report.notes[0].startswith(
+    assert report.notices[0].startswith(
         'The embedder "doubles.Hashing" refuses even 3 characters as too long: it is hardly their length. '
         "Bad request (400)."
     )
@@ -629,7 +629,7 @@ async def test_the_earlier_embedder_answers_also_after_two_changes(meaning: Any,
     async with named(meaning("third"), **known) as memory:
         results = await memory.search("note1", sync=False)
         assert (results[0].path, results.degraded) == ("memory/001.md", False)
-        assert '"other" answers' in results.notes[0]
+        assert '"other" answers' in results.notices[0]
 
 
 async def test_vectors_go_on_answering_while_they_are_made_anew(meaning: Any, write: Write) -> None:
@@ -666,7 +666,7 @@ async def test_a_query_without_words_is_not_embedded(meaning: Any, embedder: Has
         await memory.index()
         embedder.calls.clear()
         results = await memory.search(query)
-        assert (results.degraded, results.notes, embedder.calls) == (False, [], [])
+        assert (results.degraded, results.notices, embedder.calls) == (False, [], [])
 
 
 @pytest.mark.parametrize(("method", "asked", "unasked"), [("score", 1, 99), ("score_files", "memory/n.md", "no.md")])
@@ -728,13 +728,13 @@ async def test_a_missing_embedder_is_one_sentence_and_words_still_work(meaning: 
         memory.register_strategy("near", Nearest())
         results = await memory.search("note1", strategy="near")
         assert results.degraded
-        assert len(results.notes) == 1
-        assert 'No embedder "hashng". Did you mean "hashing"?' in results.notes[0]
-        assert results.notes[0].startswith("This search went by words.")
+        assert len(results.notices) == 1
+        assert 'No embedder "hashng". Did you mean "hashing"?' in results.notices[0]
+        assert results.notices[0].startswith("This search went by words.")
         assert results.pending_vectors == 3
         report = await memory.index()
         assert report.pending_vectors == 3
-        assert "searches go by words" in report.notes[0]
+        assert "searches go by words" in report.notices[0]
         assert any("hashng" in sentence for sentence in memory.check())
 
 
@@ -743,7 +743,7 @@ async def test_without_vectors_nothing_is_embedded(meaning: Any, embedder: Hashi
     async with meaning(strategy=Words()) as memory:
         report = await memory.index()
         results = await memory.search("note1")
-        assert (report.embedded, report.pending_vectors, results.degraded, results.notes) == (0, 0, False, [])
+        assert (report.embedded, report.pending_vectors, results.degraded, results.notices) == (0, 0, False, [])
         assert (await memory.status()).embedder is None
     assert embedder.calls == []
 
@@ -751,7 +751,7 @@ async def test_without_vectors_nothing_is_embedded(meaning: Any, embedder: Hashi
 async def test_an_empty_workspace_is_no_failure(meaning: Any, embedder: Hashing) -> None:
     async with meaning() as memory:
         results = await memory.search("anything")
-        assert (list(results), results.degraded, results.notes) == ([], False, [])
+        assert (list(results), results.degraded, results.notices) == ([], False, [])
     assert embedder.calls == []
 
 

@@ -234,7 +234,7 @@ async def test_a_damaged_index_is_set_aside_and_made_anew(path: Path, database: 
     await insert(database, "a.md")
     assert await paths(database) == ["a.md"]
     assert path.with_name("index.damaged.sqlite").read_bytes() == data
-    (note,) = database.notes
+    (note,) = database.notices
     assert note.startswith("The index could not be used (")
     assert note.endswith("). It was set aside as index.damaged.sqlite and made anew.")
 
@@ -243,7 +243,7 @@ async def test_an_empty_file_is_an_index_that_was_never_made(path: Path, databas
     put(path)
     assert await paths(database) == []
     await insert(database, "a.md")
-    assert (await paths(database), database.notes) == (["a.md"], [])
+    assert (await paths(database), database.notices) == (["a.md"], [])
 
 
 async def test_the_index_of_another_version_is_made_anew(path: Path, database: Database) -> None:
@@ -257,7 +257,7 @@ async def test_the_index_of_another_version_is_made_anew(path: Path, database: D
     assert await paths(database) == []
     await insert(database, "a.md")
     assert await paths(database) == ["a.md"]
-    assert database.notes == ["The index was made by another version of Kipu, or lacked a table. It was made anew."]
+    assert database.notices == ["The index was made by another version of Kipu, or lacked a table. It was made anew."]
 
 
 @pytest.mark.parametrize("version", [0, 1, 70])
@@ -378,8 +378,8 @@ async def test_a_search_mends_a_damaged_index(workspace: Path, write: Write, con
     async with Memory(config()) as memory:
         results = await memory.search("valkey")
     assert [result.path for result in results] == ["memory/a.md"]
-    assert len(results.notes) == 1
-    assert results.notes[0].startswith("The index could not be used (")
+    assert len(results.notices) == 1
+    assert results.notices[0].startswith("The index could not be used (")
 
 
 # --- the driver ----------------------------------------------------------------------------------------------------

@@ -146,7 +146,7 @@ async def make(workspace: Path, word: str) -> None:
     async with Memory(with_doubles(workspace)) as memory:
         for _ in sys.stdin:
             results = await memory.search(word)
-            print(f"{len(results)} results, stale: {results.stale} {results.notes}", flush=True)
+            print(f"{len(results)} results, stale: {results.stale} {results.notices}", flush=True)
             await memory.close()
 
 
@@ -329,7 +329,7 @@ async def test_a_search_answers_from_the_index_as_it_is_while_another_process_wr
     results = await memory.search("alpha")
     assert [result.path for result in results] == ["memory/one.md"]
     assert (results.stale, results.pending) == (True, ["memory/two.md"])
-    assert "Another process is writing" in results.notes[0]
+    assert "Another process is writing" in results.notices[0]
 
 
 async def test_indexing_says_that_another_process_is_writing(memory, write, hold):
@@ -348,7 +348,7 @@ async def test_a_search_needs_no_lock_when_nothing_changed(config, memory, write
     hold()
     async with Memory(config()) as another:
         results = await another.search("alpha")
-    assert (len(results), results.stale, results.notes) == (1, False, [])
+    assert (len(results), results.stale, results.notices) == (1, False, [])
     assert (await memory.index()).unchanged == 1
 
 
@@ -357,10 +357,10 @@ async def test_a_search_is_not_stale_because_a_time_stamp_could_not_be_noted(mem
     await memory.index()
     os.utime(write("memory/one.md", "alpha"), (2, 2))
     results = await memory.search("alpha", sync=False)
-    assert (len(results), results.stale, results.notes) == (1, False, [])
+    assert (len(results), results.stale, results.notices) == (1, False, [])
     hold()
     results = await memory.search("alpha")
-    assert (len(results), results.stale, results.notes) == (1, False, [])
+    assert (len(results), results.stale, results.notices) == (1, False, [])
 
 
 async def test_an_index_that_nobody_else_may_even_read_is_busy(config, memory, write, hold):

@@ -74,7 +74,7 @@ class Script:
 
 def configured(workspace: Path) -> MemoryConfig:
     flush = FlushConfig(flusher=Script(), calls_per_day=10_000)
-    return attrs.evolve(with_doubles(workspace), writing=WritingConfig(preparers=[]), flush=flush, timezone="UTC")
+    return attrs.evolve(with_doubles(workspace), writing=WritingConfig(filters=[]), flush=flush, timezone="UTC")
 
 
 async def work(workspace: Path, kind: str) -> None:

@@ -13,11 +13,13 @@ import attrs
 import pytest
 from doubles import Words
 
-from kipu import FilesConfig, FlushConfig, Memory, MemoryConfig, SearchConfig, WritingConfig, exchanging, steps, writing
+from kipu import FilesConfig, FlushConfig, Memory, MemoryConfig, SearchConfig, WritingConfig
 from kipu.distill.model import facts_of
 from kipu.errors import BudgetExceededError, KipuError, MemoryFileError, NotWrittenError, QueryError
+from kipu.keeping import exchanging, steps
+from kipu.keeping import transaction as writing
 from kipu.sqlite import choose_driver
-from kipu.types import Distillation, Prepared
+from kipu.types import Distillation, Filtered
 
 KEY = "AKIASECRET"
 LINKS = pytest.mark.skipif(not hasattr(os, "symlink") or os.name == "nt", reason="there are no symbolic links")
@@ -27,12 +29,12 @@ LINKS = pytest.mark.skipif(not hasattr(os, "symlink") or os.name == "nt", reason
 class Hush:
     """Takes one key out, and what stands behind the word password."""
 
-    def prepare(self, text: str, path: str) -> Prepared:
+    def filter(self, text: str, path: str) -> Filtered:
         text = text.replace(KEY, "[redacted: key]")
         head, colon, _ = text.partition("password: ")
         said = f"{head}{colon}[redacted: password]" if colon else text
         found = "[redacted" in said
-        return Prepared(said, ["A key was replaced."] if found else [], secret=found)
+        return Filtered(said, ["A key was replaced."] if found else [], secret=found)
 
 
 @attrs.frozen
@@ -50,7 +52,7 @@ def configured(workspace, flusher=None, **flush):
     return MemoryConfig(
         workspace,
         search=SearchConfig(strategy=Words(), postprocessors=[]),
-        writing=WritingConfig(preparers=[Hush()]),
+        writing=WritingConfig(filters=[Hush()]),
         flush=FlushConfig(flusher=flusher or Answers(), **flush),
         timezone="UTC",
     )
@@ -70,7 +72,7 @@ SAID = [{"role": "user", "content": "hello"}]
 
 async def test_a_key_reaches_no_heading_and_no_metadata(kept, workspace):
     note = await kept.remember("x", file="a.md", heading=f"Key {KEY}", metadata={"password": "hunter", "tags": KEY})
-    assert len(note.notes) == 3
+    assert len(note.notices) == 3
     text = (workspace / "memory/a.md").read_text("utf-8")
     assert KEY not in text
     assert "hunter" not in text
@@ -93,7 +95,7 @@ async def test_what_is_distilled_is_prepared_before_anybody_sees_it(workspace):
     async with Memory(configured(workspace, Answers(f"- The key is {KEY} \u03a9"))) as memory:
         flushed = await memory.flush(SAID, dry_run=True)
         assert flushed is not None
-        assert (flushed.text, list(flushed.notes)) == ("- The key is [redacted: key] \u03a9", ["A key was replaced."])
+        assert (flushed.text, list(flushed.notices)) == ("- The key is [redacted: key] \u03a9", ["A key was replaced."])
         (workspace / f"memory/{memory.config.today()}.md").write_bytes("caf\u00e9 na\u00efve".encode("latin-1"))
         with pytest.raises(NotWrittenError) as error:
             await memory.flush(SAID)
@@ -138,7 +140,7 @@ async def test_undoing_brings_back_what_was_not_forgotten(workspace):
         assert compacted is not None
         await memory.forget(path="memory/archive/2020-01-01.md")
         undone = await memory.undo_compact(compacted.path)
-        assert list(undone.notes) == ["memory/2020-01-01.md is not in the archive any more."]
+        assert list(undone.notices) == ["memory/2020-01-01.md is not in the archive any more."]
         assert (workspace / "memory/2020-01-02.md").read_text("utf-8") == "alpha 2020-01-02\n"
 
 
@@ -155,7 +157,7 @@ async def test_what_another_process_still_reads_is_taken_away_later(workspace):
         reader.execute("SELECT count(*) FROM chunks").fetchone()
         receipt = await memory.forget(path="memory/a.md", start=3)
         assert not receipt.complete
-        assert "Another process is reading the index" in receipt.notes[-1]
+        assert "Another process is reading the index" in receipt.notices[-1]
         reader.close()
         await memory.search("alpha")
         held = [path.name for path in (workspace / ".kipu").iterdir() if path.is_file()]
@@ -269,7 +271,7 @@ async def test_a_file_does_not_grow_beyond_what_is_indexed(workspace):
 async def test_metadata_that_a_duplicate_does_not_get_is_told_of(kept):
     await kept.remember("alpha", file="a.md")
     note = await kept.remember("alpha", file="a.md", metadata={"tags": "x"})
-    assert list(note.notes) == ["It was remembered before; what is known of it there was left as it is."]
+    assert list(note.notices) == ["It was remembered before; what is known of it there was left as it is."]
 
 
 @pytest.mark.parametrize("word", ["heading", "integer", "metadata", "strategies"])
@@ -290,7 +292,7 @@ async def test_a_table_or_code_is_not_said_to_be_superseded(kept, workspace):
 async def test_a_budget_that_is_too_small_is_told_apart_from_nothing(kept):
     await kept.remember("alpha " * 50)
     recalled = await kept.recall("alpha", max_tokens=20)
-    assert recalled.results.notes == ["Of what was found, nothing fits into 20 tokens: allow more."]
+    assert recalled.results.notices == ["Of what was found, nothing fits into 20 tokens: allow more."]
     assert not recalled
 
 
@@ -410,9 +412,9 @@ async def test_a_pipe_with_the_name_of_a_memory_file_is_not_waited_for(kept, wor
 @pytest.mark.parametrize("link", ["memory", "memory/team"])
 async def test_a_folder_that_is_a_link_within_the_workspace_is_written_to(workspace, link):
     """It was said to be a place where Kipu looks for no memories, though it looks there."""
-    (workspace / "notes").mkdir()
+    (workspace / "notices").mkdir()
     (workspace / "memory").rmdir() if link == "memory" else None
-    (workspace / link).symlink_to(workspace / "notes", target_is_directory=True)
+    (workspace / link).symlink_to(workspace / "notices", target_is_directory=True)
     async with Memory(configured(workspace)) as memory:
         remembered = await memory.remember("The harbour opens at six.", file=f"{link}/hours.md")
         assert remembered.path == f"{link}/hours.md"

@@ -228,7 +228,7 @@ class Entries:
 
 def configured(workspace: Path) -> MemoryConfig:
     return attrs.evolve(
-        with_doubles(workspace), index=IndexConfig(chunker=Entries()), writing=WritingConfig(preparers=[])
+        with_doubles(workspace), index=IndexConfig(chunker=Entries()), writing=WritingConfig(filters=[])
     )
 
 

@@ -15,9 +15,10 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from rows import with_doubles
 
-from kipu import Memory, exchanging, steps
+from kipu import Memory
 from kipu.config import WritingConfig
 from kipu.errors import FileChangedError, KipuError, MemoryFileError
+from kipu.keeping import exchanging, steps
 from kipu.keeping.files import read_regular, write_new
 from kipu.keeping.transaction import FileChange, Writer
 
@@ -39,7 +40,7 @@ class Killed(BaseException):
 
 
 def configured(workspace: Path) -> Any:
-    return attrs.evolve(with_doubles(workspace), writing=WritingConfig(preparers=[]))
+    return attrs.evolve(with_doubles(workspace), writing=WritingConfig(filters=[]))
 
 
 @pytest.fixture
@@ -103,7 +104,7 @@ async def test_what_was_in_the_way_of_a_journal_is_set_aside_and_told(workspace,
     (folder / name).mkdir()
     (folder / name / "letter").write_text("mine", "utf-8")
     async with Memory(configured(workspace)) as memory:
-        (note,) = (await memory.remember("gamma", file="b.md")).notes
+        (note,) = (await memory.remember("gamma", file="b.md")).notices
     assert (workspace / ".kipu/unusable-1" / name / "letter").read_text("utf-8") == "mine"
     assert str(workspace / ".kipu/unusable-1") in note
 
@@ -218,10 +219,10 @@ async def test_a_journal_that_is_none_is_set_aside_with_what_may_belong_to_it(wo
     (folder / "journal.json").write_bytes(data)
     (folder / "1-0.tmp.saved").write_bytes(b"what a file said")
     async with Memory(configured(workspace)) as memory:
-        notes = (await memory.remember("gamma", file="b.md")).notes
+        notices = (await memory.remember("gamma", file="b.md")).notices
     aside = workspace / ".kipu/unusable-1"
     assert (aside / "1-0.tmp.saved").read_bytes() == b"what a file said"
-    assert [str(aside) in note for note in notes] == [True]
+    assert [str(aside) in note for note in notices] == [True]
     assert os.listdir(folder) == []
 
 
@@ -429,15 +430,15 @@ def test_whenever_a_process_is_killed_nothing_that_somebody_saved_is_lost(
         file.write_bytes(OLD)
     change_and_be_killed(workspace, count, after, act, can_exchange, at)
     acted = any(THEIRS in path.read_bytes() for path in workspace.rglob("*") if path.is_file())
-    notes: list[str] = []
-    writer = Writer(workspace / ".kipu", lambda path: True, notes=notes, wait=0)
+    notices: list[str] = []
+    writer = Writer(workspace / ".kipu", lambda path: True, notices=notices, wait=0)
     writer._recover_others()
     assert os.listdir(workspace / ".kipu/writing") == []
     assert not list((workspace / ".kipu").glob("unusable-*"))
     left = {path.name: path.read_bytes() for path in (workspace / "memory").iterdir() if path.suffix == ".md"}
     if acted:
         assert THEIRS in left.values()
-        assert any("recovered" in note for note in notes) == any("recovered" in name for name in left)
+        assert any("recovered" in note for note in notices) == any("recovered" in name for name in left)
     if act is not saves:
         states = {left.get(file.name) for file in files}
         assert len(states) == 1
@@ -458,7 +459,7 @@ async def test_what_was_saved_before_and_after_a_process_was_killed_is_both_kept
     assert [result.path for result in results] == ["memory/a.recovered.md"]
     assert file.read_bytes() == said
     assert (workspace / "memory/a.recovered.md").read_bytes() == THEIRS
-    assert any(str(workspace / "memory/a.recovered.md") in note for note in results.notes)
+    assert any(str(workspace / "memory/a.recovered.md") in note for note in results.notices)
     assert os.listdir(folder) == []
 
 
@@ -582,7 +583,7 @@ async def test_what_cannot_be_removed_is_told_and_in_nobodys_way(workspace, fold
         with monkeypatch.context() as patch:
             patch.setattr(os, "remove", kept)
             note = await memory.remember("beta", file="a.md")
-        assert any("7-0.tmp cannot be removed: Input/output error" in each for each in note.notes)
+        assert any("7-0.tmp cannot be removed: Input/output error" in each for each in note.notices)
         assert (workspace / "memory/a.md").read_text("utf-8") == "- alpha\n- beta\n"
         await memory.remember("gamma", file="a.md")
     assert (workspace / "memory/a.md").read_text("utf-8") == "- alpha\n- beta\n- gamma\n"
@@ -615,7 +616,7 @@ async def test_what_was_set_aside_is_told_to_who_forgets(workspace):
     async with Memory(configured(workspace)) as memory:
         note = await memory.remember("alpha", file="a.md")
         receipt = await memory.forget(path=note.path, start=1)
-    assert any("unusable-1 has what was set aside after an error" in each for each in receipt.notes)
+    assert any("unusable-1 has what was set aside after an error" in each for each in receipt.notices)
 
 
 # --- what is told --------------------------------------------------------------------------------------------------
@@ -630,8 +631,8 @@ async def test_what_was_saved_in_another_scope_is_not_named(workspace, folder, s
     (folder / "1-0.tmp.replaced").write_bytes(THEIRS)
     async with Memory(configured(workspace), scope=scope) as memory:
         results = await memory.search("somebody's")
-    assert any("private" in note for note in results.notes) == told
-    assert any("kept" in note for note in results.notes)
+    assert any("private" in note for note in results.notices) == told
+    assert any("kept" in note for note in results.notices)
     assert len(results) == told
 
 
@@ -641,7 +642,7 @@ async def test_who_searches_is_told_of_what_somebody_else_had_begun(workspace, f
     (folder / "journal.json").write_text(json.dumps([attrs.asdict(step)]), "utf-8")
     (folder / "1-0.tmp").write_bytes(NEW)
     async with Memory(configured(workspace)) as memory:
-        (note,) = (await memory.search("alpha")).notes
+        (note,) = (await memory.search("alpha")).notices
     assert note.startswith("What a process that was killed had begun could not be finished. ")
 
 

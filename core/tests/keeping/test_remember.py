@@ -26,7 +26,7 @@ from kipu.errors import (
     QueryError,
 )
 from kipu.markdown import entries_of
-from kipu.types import Prepared
+from kipu.types import Filtered
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -54,13 +54,13 @@ class Entries:
         return chunks
 
 
-def keeping(workspace: Path, *, chunker: Any = None, preparers: Any = (), **search: Any) -> MemoryConfig:
+def keeping(workspace: Path, *, chunker: Any = None, filters: Any = (), **search: Any) -> MemoryConfig:
     """A configuration with doubles for components, under which each entry is a chunk."""
     return attrs.evolve(
         with_doubles(workspace),
         index=IndexConfig(chunker=chunker or Entries()),
         search=SearchConfig(**({"strategy": Words(), "postprocessors": []} | search)),
-        writing=WritingConfig(preparers=list(preparers)),
+        writing=WritingConfig(filters=list(filters)),
     )
 
 
@@ -96,7 +96,7 @@ async def test_what_is_remembered_stands_in_the_file_of_today_and_is_found_at_on
     (result,) = await memory.search("otters")
     assert (result.chunk, result.path, result.start_line, result.source) == (note.chunk, note.path, 3, "zoo")
     assert result.metadata == {"tags": "otters, sleep", "origin": "chat"}
-    assert (note.duplicate_of, list(note.similar), list(note.notes)) == (None, [], [])
+    assert (note.duplicate_of, list(note.similar), list(note.notices)) == (None, [], [])
 
 
 async def test_entries_follow_each_other_as_one_list(memory, workspace):
@@ -262,8 +262,8 @@ async def test_what_a_person_wrote_is_a_duplicate_too(memory, write):
 
 
 async def test_another_source_may_say_the_same(memory, workspace):
-    notes = [await memory.remember(FACT, source=source) for source in ("one", "two", None)]
-    assert [note.duplicate_of for note in notes] == [None] * 3
+    notices = [await memory.remember(FACT, source=source) for source in ("one", "two", None)]
+    assert [note.duplicate_of for note in notices] == [None] * 3
     assert len(await memory.search("otters")) == 3
 
 
@@ -297,9 +297,9 @@ async def test_a_duplicate_is_recognised_that_somebody_wrote_meanwhile(memory, w
 
 
 async def test_what_is_remembered_at_once_by_several_tasks_is_written_once(memory, workspace):
-    notes = await asyncio.gather(*(memory.remember(FACT) for _ in range(8)))
-    assert sum(note.duplicate_of is None for note in notes) == 1
-    assert len(entries(workspace / notes[0].path)) == 1
+    notices = await asyncio.gather(*(memory.remember(FACT) for _ in range(8)))
+    assert sum(note.duplicate_of is None for note in notices) == 1
+    assert len(entries(workspace / notices[0].path)) == 1
 
 
 async def test_near_duplicates_are_kept_and_reported(memory, workspace):
@@ -461,28 +461,28 @@ async def test_people_may_edit_the_line_of_metadata(memory, workspace):
     assert result.outdated == "valid until 2001-01-01"
 
 
-# --- preparers -----------------------------------------------------------------------------------------------------
+# --- filters -----------------------------------------------------------------------------------------------------
 
 
 class Shouting:
-    def prepare(self, text: str, path: str) -> Prepared:
+    def filter(self, text: str, path: str) -> Filtered:
         if "fail" in text:
             raise ValueError(text)
-        return Prepared(text.upper(), [f"shouted for {path}"])
+        return Filtered(text.upper(), [f"shouted for {path}"])
 
 
 async def test_what_a_preparer_makes_of_a_text_is_what_is_written_compared_and_reported(workspace):
-    async with Memory(keeping(workspace, preparers=[Shouting()])) as memory:
+    async with Memory(keeping(workspace, filters=[Shouting()])) as memory:
         note = await memory.remember(FACT, file="likes.md", metadata={"origin": "chat"})
         assert said(workspace / note.path) == [f"- {FACT.upper()}", "  [origin: CHAT]", ""]
-        assert (note.text, list(note.notes)) == (FACT.upper(), ["shouted for memory/likes.md"] * 2)
+        assert (note.text, list(note.notices)) == (FACT.upper(), ["shouted for memory/likes.md"] * 2)
         assert (await memory.remember(FACT.title())).duplicate_of is not None
         note = await memory.edit("edited", path="memory/likes.md", start=1)
         assert (said(workspace / note.path)[0], note.text) == ("- EDITED", "EDITED")
 
 
 async def test_where_a_preparer_fails_nothing_is_written_and_the_text_is_not_told(workspace):
-    async with Memory(keeping(workspace, preparers=[Shouting()])) as memory:
+    async with Memory(keeping(workspace, filters=[Shouting()])) as memory:
         await memory.remember(FACT, file="likes.md")
         before = (workspace / "memory/likes.md").read_bytes()
         for work in (
@@ -557,10 +557,10 @@ async def test_an_entry_that_is_not_one_cannot_be_superseded(memory, workspace, 
 @pytest.mark.parametrize("first", ["old", "new"])
 async def test_what_is_there_already_can_take_the_place_of_something(memory, workspace, files, first):
     texts = {"old": "The cache is Redis.", "new": "The cache is Valkey."}
-    notes = {}
+    notices = {}
     for which in (first, "new" if first == "old" else "old"):
-        notes[which] = await memory.remember(texts[which], file=files[which == "new"], metadata={"tags": which})
-    note = await memory.remember(texts["new"], supersedes=notes["old"].chunk)
+        notices[which] = await memory.remember(texts[which], file=files[which == "new"], metadata={"tags": which})
+    note = await memory.remember(texts["new"], supersedes=notices["old"].chunk)
     assert note.duplicate_of is not None
     results = await memory.search("cache redis")
     assert [(result.text.split("\n")[0], bool(result.outdated)) for result in results] == [
@@ -866,9 +866,9 @@ async def test_the_other_name_of_a_forgotten_file_is_not_overlooked(memory, work
 
 async def test_forgetting_by_the_chunk_of_a_note_takes_no_neighbour_with_it(workspace):
     async with Memory(keeping(workspace, chunker=Paragraphs())) as memory:  # for which a list is one chunk
-        notes = [await memory.remember(fact, file="zoo.md") for fact in ("zebra one", "zebra two", "zebra three")]
-        if notes[2].chunk is not None:
-            await memory.forget(chunk=notes[2].chunk)
+        notices = [await memory.remember(fact, file="zoo.md") for fact in ("zebra one", "zebra two", "zebra three")]
+        if notices[2].chunk is not None:
+            await memory.forget(chunk=notices[2].chunk)
         assert said(workspace / "memory/zoo.md")[:2] == ["- zebra one", "- zebra two"]
 
 

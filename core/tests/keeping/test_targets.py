@@ -83,7 +83,7 @@ async def test_what_searches_do_not_see_is_not_said_to_be_superseded(memory, wor
     (workspace / "memory/a.md").write_text(text, "utf-8")
     line = text.split("\n").index(next(line for line in text.split("\n") if "zebra one" in line)) + 1
     note = await memory.remember("no zebra", supersedes=f"memory/a.md:{line}")
-    assert any("Searches do not see" in said for said in note.notes)
+    assert any("Searches do not see" in said for said in note.notices)
 
 
 async def test_metadata_below_an_item_with_a_tab_belong_to_it(memory, workspace):
@@ -199,7 +199,7 @@ async def test_a_budget_that_the_best_does_not_fit_into_says_so(memory):
     await memory.remember("zebra", file="b.md")
     recalled = await memory.recall("zebra lion grass", max_tokens=60)
     assert [result.path for result in recalled.results] == ["memory/b.md"]
-    assert recalled.results.notes == [
+    assert recalled.results.notices == [
         "The best of what was found, memory/a.md:1, does not fit into 60 tokens: allow more."
     ]
 
@@ -274,7 +274,7 @@ async def test_what_is_known_of_an_entry_stays_when_it_is_edited(memory, workspa
     note = await memory.edit("- office in Cologne\n  since May", **where)
     text = (workspace / "memory/a.md").read_text("utf-8")
     assert text.endswith(f"- office in Cologne\n  since May\n  [tags: work; id: {new.id}]\n")
-    assert (note.text, note.end_line, note.notes) == ("- office in Cologne\n  since May", len(text.splitlines()), [])
+    assert (note.text, note.end_line, note.notices) == ("- office in Cologne\n  since May", len(text.splitlines()), [])
     assert (await found(memory, "office"))["- office in Bonn"].startswith("superseded by memory/a.md")
     with pytest.raises(QueryError, match="was superseded before"):
         await memory.remember("office in Kiel", file="a.md", supersedes="memory/a.md:1-2")
@@ -284,7 +284,7 @@ async def test_what_is_known_of_one_of_several_entries_is_not_given_to_another_o
     file = write("memory/a.md", "- a\n- b\n  [id: q]\n")
     note = await memory.edit("- b\n- a", path="memory/a.md", start=1, end=3)
     assert file.read_text("utf-8") == "- b\n- a\n"
-    assert note.notes == ["What was known of it is not there any more: [id: q]"]
+    assert note.notices == ["What was known of it is not there any more: [id: q]"]
 
 
 @pytest.mark.parametrize(
@@ -313,21 +313,21 @@ async def test_what_is_known_goes_only_where_that_is_asked_for_and_is_told(memor
     file = write("memory/a.md", "- one\n  [id: p; tags: a]\n- two\n  [id: q]\n")
     note = await memory.edit(text, path="memory/a.md", start=lines[0], end=lines[1])
     assert file.read_text("utf-8") == after
-    assert note.notes == [f"What was known of it is not there any more: {line}" for line in gone]
+    assert note.notices == [f"What was known of it is not there any more: {line}" for line in gone]
 
 
 async def test_what_is_known_of_one_entry_that_becomes_two_is_told(memory, write):
     write("memory/a.md", "- one\n  [id: p]\n")
     note = await memory.edit("- one\n- more", path="memory/a.md", start=1)
-    assert note.notes == ["There are more entries now, and of the last alone is known what was of one: [id: p]"]
+    assert note.notices == ["There are more entries now, and of the last alone is known what was of one: [id: p]"]
 
 
 async def test_of_two_entries_of_which_the_same_is_known_one_is_told_to_have_lost_it(memory, write):
     write("memory/a.md", "- one\n  [tags: a]\n- two\n  [tags: a]\n")
     note = await memory.edit("- one\n  [tags: a]\n- two", path="memory/a.md", start=1, end=4)
-    assert note.notes == []  # both pairs are said, of one of them
+    assert note.notices == []  # both pairs are said, of one of them
     note = await memory.edit("- one\n- two", path="memory/a.md", start=1, end=3)
-    assert note.notes == ["What was known of it is not there any more: [tags: a]"]
+    assert note.notices == ["What was known of it is not there any more: [tags: a]"]
 
 
 async def test_an_item_stays_one_and_becomes_no_part_of_the_one_above(memory, write):
@@ -360,22 +360,22 @@ async def test_an_entry_that_goes_on_with_what_is_left_of_another_one_is_told(me
     text = "- one\n  goes on\n  [id: p]\n- two\n  goes on\n  [id: q]\n"
     said = "What stood in memory/a.md:1-3 is another entry now, with more or less in it. Look at it."
     write("memory/a.md", text)
-    assert said in (await memory.forget(path="memory/a.md", start=4)).notes
+    assert said in (await memory.forget(path="memory/a.md", start=4)).notices
     write("memory/a.md", text)
-    assert said in (await memory.move("b.md", path="memory/a.md", start=4)).notes
+    assert said in (await memory.move("b.md", path="memory/a.md", start=4)).notices
     write("memory/a.md", text)
-    assert said in (await memory.edit("  more", path="memory/a.md", start=4)).notes
+    assert said in (await memory.edit("  more", path="memory/a.md", start=4)).notices
     write("memory/a.md", text)
-    assert said not in (await memory.forget(path="memory/a.md", start=4, end=6)).notes
+    assert said not in (await memory.forget(path="memory/a.md", start=4, end=6)).notices
 
 
 async def test_of_many_only_the_first_are_told(memory, write):
     write("memory/a.md", "x\n\n" + "- a\n  [tags: b]\n" * 2000 + "y\n")
     note = await memory.edit("- a", path="memory/a.md", start=3, end=4002)
-    assert len(note.notes) == 4
-    assert note.notes[-1] == "So it is with 1,997 others."
+    assert len(note.notices) == 4
+    assert note.notices[-1] == "So it is with 1,997 others."
     write("memory/a.md", "- a\n\n" + "\n\n".join(f"p{number}" for number in range(2000)) + "\n\n```\n")
-    (told,) = (await memory.edit("```", path="memory/a.md", start=1)).notes
+    (told,) = (await memory.edit("```", path="memory/a.md", start=1)).notices
     assert told.startswith("What stood in memory/a.md:3, memory/a.md:5, memory/a.md:7, and in 1,998 other places is an")
 
 
@@ -402,7 +402,7 @@ async def test_what_said_that_something_forgotten_took_its_place_is_told(memory)
     await memory.remember("zebra one", file="a.md")
     new = await memory.remember("zebra two", file="a.md", supersedes="memory/a.md:1")
     receipt = await memory.forget(path="memory/a.md", start=new.start_line, end=new.end_line)
-    assert f"memory/a.md:1-2 says that {new.id} took its place, which is not there any more." in receipt.notes
+    assert f"memory/a.md:1-2 says that {new.id} took its place, which is not there any more." in receipt.notices
 
 
 async def test_a_heading_that_was_above_nothing_stays(memory, workspace, write):

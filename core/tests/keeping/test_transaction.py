@@ -46,7 +46,7 @@ def writer(workspace: Path) -> Writer:
 
 @pytest.fixture
 async def memory(workspace: Path) -> Any:
-    config = attrs.evolve(with_doubles(workspace), writing=WritingConfig(preparers=[]))
+    config = attrs.evolve(with_doubles(workspace), writing=WritingConfig(filters=[]))
     async with Memory(config) as memory:
         yield memory
 
@@ -477,7 +477,7 @@ async def test_a_link_that_leads_out_is_not_followed(workspace, memory, target):
 async def test_a_further_folder_elsewhere_is_written_to(workspace, tmp_path, config):
     (tmp_path / "vault").mkdir()
     (tmp_path / "vault/a.md").write_text("alpha\n", "utf-8")
-    made = attrs.evolve(config(files={"paths": [str(tmp_path / "vault")]}), writing=WritingConfig(preparers=[]))
+    made = attrs.evolve(config(files={"paths": [str(tmp_path / "vault")]}), writing=WritingConfig(filters=[]))
     async with Memory(made) as memory:
         note = await memory.remember("something", file=tmp_path / "vault/a.md")
         assert (tmp_path / "vault/a.md").read_text("utf-8") == "alpha\n\n- something\n"

@@ -148,11 +148,11 @@ def test_further_paths_are_folders_and_files_inside_and_outside(workspace: Path,
 def test_a_further_path_may_start_at_the_home_of_the_user(
     workspace: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    (tmp_path / "notes").mkdir()
-    (tmp_path / "notes" / "a.md").write_text("text", "utf-8")
+    (tmp_path / "notices").mkdir()
+    (tmp_path / "notices" / "a.md").write_text("text", "utf-8")
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.setenv("USERPROFILE", str(tmp_path))
-    assert names(workspace, ["~/notes"]) == [(tmp_path / "notes" / "a.md").resolve().as_posix()]
+    assert names(workspace, ["~/notes"]) == [(tmp_path / "notices" / "a.md").resolve().as_posix()]
 
 
 def test_the_whole_workspace_can_be_a_further_path(workspace: Path, write: Write) -> None:
@@ -492,7 +492,7 @@ async def test_reading_makes_no_folder_where_there_is_no_memory(
         results = await memory.search("anything")
         assert await memory.files() == []
         await memory.status()
-    assert results.notes == [
+    assert results.notices == [
         f"There is no memory here yet: {workspace} has no folder memory/. Make one with: kipu init"
     ]
     assert os.listdir(workspace) == []
@@ -529,12 +529,12 @@ async def test_a_missing_folder_keeps_its_part_of_the_index(
         results = await memory.search("valkey")
         assert sorted(result.path for result in results) == ["docs/b.md", "memory/a.md"]
         assert results.stale
-        assert results.notes == [
+        assert results.notices == [
             f"{folder} is missing; what was indexed of it is kept. If it is gone for good: kipu index --prune"
         ]
         (workspace / "away").rename(workspace / folder)
         results = await memory.search("valkey")
-        assert (len(results), results.stale, results.notes) == (2, False, [])
+        assert (len(results), results.stale, results.notices) == (2, False, [])
         (workspace / folder).rename(workspace / "away")
         assert (await memory.index(prune=True)).removed == 1
         assert len(await memory.search("valkey")) == 1

@@ -103,7 +103,7 @@ def configured(workspace: Path, **search: Any) -> MemoryConfig:
     return attrs.evolve(
         with_doubles(workspace),
         search=SearchConfig(**({"strategy": Words(), "postprocessors": []} | search)),
-        writing=WritingConfig(preparers=[]),
+        writing=WritingConfig(filters=[]),
     )
 
 
@@ -220,7 +220,7 @@ async def test_a_search_finds_what_is_in_the_scope_and_in_its_archive_where_it_i
         assert [result.path for result in results] == ["memory/archive/alice/2025-11-01.md"]
     results = await alice.search("xylophone stairs")
     assert (results, tells(results)) == ([], [])
-    assert (results.notes, results.pending, results.stale) == ([], [], False)
+    assert (results.notices, results.pending, results.stale) == ([], [], False)
 
 
 @pytest.mark.parametrize("source", ["bob", "memory", "external", "archive/bob", "al", "Alice", "", "%", "nobody"])
@@ -366,7 +366,7 @@ async def test_indexing_speaks_of_the_scope_alone(alice, workspace, write):
 async def test_what_cannot_be_taken_in_of_others_is_not_told(alice, workspace, write):
     write("memory/bob/new.md", "alpha")
     results = await alice.search("alpha", sync=False)
-    assert (results.pending, results.stale, results.notes) == ([], False, [])
+    assert (results.pending, results.stale, results.notices) == ([], False, [])
     write("memory/alice/new.md", "alpha")
     results = await alice.search("alpha", sync=False)
     assert (results.pending, results.stale) == (["memory/alice/new.md"], True)
@@ -481,7 +481,7 @@ async def test_the_number_of_vectors_of_others_is_not_told(workspace, write):
         alice.register_strategy("by-words", Words())
         results = await alice.search("alpha")
         assert [result.path for result in results] == ["memory/alice/plan.md"]
-        assert not any("chunk" in note for note in results.notes), results.notes
+        assert not any("chunk" in note for note in results.notices), results.notices
         status = await alice.status()
         assert status.pending_vectors <= 1
         assert all(count <= 1 for count in status.vectors.values())

@@ -12,19 +12,19 @@ if TYPE_CHECKING:
 
 
 @pytest.fixture
-def notes(tmp_path: Path) -> Path:
-    notes = tmp_path / "memory"
-    (notes / "juno").mkdir(parents=True)
-    (notes / "2026-10-01.md").write_text("# Thursday\n\nThe seat lock came back.\n", "utf-8")
-    (notes / "2026-10-31.md").write_text("# Saturday\n\nThe seat lock is gone for good.\n", "utf-8")
-    (notes / "juno" / "2026-10-15.md").write_text("# Thursday\n\nA seat, but no word of the other thing.\n", "utf-8")
-    (notes / "glossary.md").write_text("# Glossary\n\nSeat lock: a row that waits.\n", "utf-8")
-    return notes
+def notices(tmp_path: Path) -> Path:
+    notices = tmp_path / "memory"
+    (notices / "juno").mkdir(parents=True)
+    (notices / "2026-10-01.md").write_text("# Thursday\n\nThe seat lock came back.\n", "utf-8")
+    (notices / "2026-10-31.md").write_text("# Saturday\n\nThe seat lock is gone for good.\n", "utf-8")
+    (notices / "juno" / "2026-10-15.md").write_text("# Thursday\n\nA seat, but no word of the other thing.\n", "utf-8")
+    (notices / "glossary.md").write_text("# Glossary\n\nSeat lock: a row that waits.\n", "utf-8")
+    return notices
 
 
 @pytest.fixture
-def memory(notes: Path) -> Iterator[Memory]:
-    with Memory(notes.parent) as memory:
+def memory(notices: Path) -> Iterator[Memory]:
+    with Memory(notices.parent) as memory:
         yield memory
 
 
@@ -50,10 +50,10 @@ def test_what_is_nowhere_is_not_found(memory: Memory, query: str) -> None:
     assert found(memory, query) == []
 
 
-def test_its_table_follows_the_files(memory: Memory, notes: Path) -> None:
+def test_its_table_follows_the_files(memory: Memory, notices: Path) -> None:
     assert found(memory, "gone") == ["memory/2026-10-31.md"]
-    (notes / "2026-10-31.md").write_text("# Saturday\n\nA quiet day.\n", "utf-8")
-    (notes / "2026-10-01.md").rename(notes / "2026-11-01.md")
+    (notices / "2026-10-31.md").write_text("# Saturday\n\nA quiet day.\n", "utf-8")
+    (notices / "2026-10-01.md").rename(notices / "2026-11-01.md")
     assert found(memory, "gone") == []
     assert found(memory, "quiet") == ["memory/2026-10-31.md"]
     assert found(memory, "lock") == ["memory/2026-11-01.md"]

@@ -90,7 +90,7 @@ class Output:
             self._said.add(text)
             tell(harmless(text, keep="\n"))
 
-    def notes(self, texts: Iterable[str]) -> None:
+    def notices(self, texts: Iterable[str]) -> None:
         """Tell people several things."""
         for text in texts:
             self.note(text)
@@ -98,7 +98,7 @@ class Output:
     def skipped(self, files: Sequence[SkippedFile]) -> None:
         """Name the files that could not be indexed: the first ones, or all of them if people want to know it all."""
         shown = files if self.verbose else files[:10]
-        self.notes(f"skipped {harmless(file.path)}: {file.reason}" for file in shown)
+        self.notices(f"skipped {harmless(file.path)}: {file.reason}" for file in shown)
         if len(files) > len(shown):
             self.note(f"... and {len(files) - len(shown)} more; --verbose names all of them")
 
@@ -331,7 +331,7 @@ def open_memory(workspace: Path, output: Output, scope: str | None = None) -> Me
     """The memory of a workspace. Problems with plugins are told to people."""
     Workspace(workspace)  # a workspace that is not there is worth its own message
     memory = Memory(workspace, scope=scope, plugins=load_plugins(workspace), background=False)
-    output.notes(memory.plugins.problems)
+    output.notices(memory.plugins.problems)
     return memory
 
 

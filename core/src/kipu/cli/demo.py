@@ -40,7 +40,7 @@ def demo_command(output: Output, workspace: Path, folder: Path | None) -> None:
             with output.progress("Indexing") as on_progress:
                 with output.progress("Embedding") as on_embedding:
                     report = await memory.index(on_progress=on_progress, on_embedding=on_embedding)
-                output.notes(report.notes)
+                output.notices(report.notices)
             if not output.json:
                 output.line(f"{folder}: {report.added or report.unchanged} memory files, {report.chunks} chunks.\n")
             for search in SEARCHES:

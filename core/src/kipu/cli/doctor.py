@@ -167,7 +167,7 @@ def _index(status: Status, unusable: str | None) -> Iterator[Finding]:
         yield Finding("hint", f"{count(len(status.pending), 'file')} not indexed as on disk", _PENDING)
     for file in status.skipped:
         yield Finding("hint", f"skipped {file.path}", file.reason)
-    for note in status.notes:
+    for note in status.notices:
         if unusable is None or unusable not in note:
             yield Finding("hint", note, "Bring it back, or take it out of kipu.toml.")
     for missing in status.missing:

@@ -43,7 +43,7 @@ def flush_command(
         async with open_memory(workspace, output, scope) as memory:
             output.waiting("Asking the model")
             flushed = await memory.flush(conversation, dry_run=dry_run, **options)
-            output.notes(memory.plugins.problems)
+            output.notices(memory.plugins.problems)
             return flushed
 
     flushed = run(work())
@@ -54,7 +54,7 @@ def flush_command(
     if flushed is None:
         output.note("Nothing new to remember.")
     else:
-        output.notes(flushed.notes)
+        output.notices(flushed.notices)
         what = "Would be written to" if dry_run else "Written to"
         output.note(f"{what} {harmless(flushed.path)}.")
 
@@ -108,7 +108,7 @@ def compact_command(
             compacted = await memory.compact(source, age, dry_run=dry_run, **options)
             if compacted is None and source is not None:
                 sources = (await memory.status()).sources
-                output.notes([unknown_source(source, sources)] if source not in sources else [])
+                output.notices([unknown_source(source, sources)] if source not in sources else [])
             return compacted
 
     compacted = run(work())
@@ -119,7 +119,7 @@ def compact_command(
         return
     if not output.json and undo is None:
         output.line(harmless(compacted.text.rstrip("\n"), keep=LINES))
-    output.notes(compacted.notes)
+    output.notices(compacted.notices)
     if undo is not None:
         for kept, original in compacted.archived.items():
             output.note(f"{kept} -> {original}")

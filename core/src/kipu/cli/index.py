@@ -40,7 +40,7 @@ def index_command(output: Output, workspace: Path, *, force: bool, prune: bool) 
                 report = await memory.index(
                     force=force, prune=prune, on_progress=on_progress, on_embedding=on_embedding
                 )
-            output.notes(memory.plugins.problems)
+            output.notices(memory.plugins.problems)
             return report, _found_nothing(memory, report)
 
     report, nothing = run(work())
@@ -72,7 +72,7 @@ def reindex_command(output: Output, workspace: Path, *, embedder: str | None, fo
         async with open_memory(workspace, output) as memory:
             with output.progress("Embedding") as on_progress:
                 report = await memory.reindex(embedder, force=force, on_progress=on_progress)
-            output.notes(memory.plugins.problems)
+            output.notices(memory.plugins.problems)
             return report
 
     report = run(work())
@@ -109,7 +109,7 @@ def add_command(output: Output, workspace: Path, files: tuple[str, ...], *, forc
                     tell(f"Error: {harmless(str(error))}")
 
     run(work())
-    output.notes(note for report in total for note in report.notes)
+    output.notices(note for report in total for note in report.notices)
     counts = {name: sum(getattr(report, name) for report in total) for name in ("added", "changed", "unchanged")}
     if output.json:
         output.data(counts | {"chunks": total[-1].chunks if total else 0, "failed": failed})
@@ -134,7 +134,7 @@ def _counted(counts: dict[str, int]) -> str:
 
 
 def _tell(output: Output, report: IndexReport) -> None:
-    output.notes(report.notes)
+    output.notices(report.notices)
     output.skipped(report.skipped)
     if report.pending_vectors:
         output.note(f"Not embedded yet: {count(report.pending_vectors, 'chunk')}.")

@@ -10,7 +10,7 @@ from typing import Any
 import attrs
 import click
 
-from ..config import CONFIG_FILE, STANDARD_FLUSHER, STANDARD_POSTPROCESSORS, STANDARD_PREPARERS, MemoryConfig
+from ..config import CONFIG_FILE, STANDARD_FILTERS, STANDARD_FLUSHER, STANDARD_POSTPROCESSORS, MemoryConfig
 from ..index.database import make_hidden_folder
 from ..workspace.scan import HIDDEN_FOLDER, MEMORY_FOLDER
 from .common import Output, folder_to_make, shared_options
@@ -27,7 +27,7 @@ _EXAMPLES = {
     "embedder": "onnx",
     "strategy": "hybrid",
     "postprocessors": list(STANDARD_POSTPROCESSORS),
-    "preparers": list(STANDARD_PREPARERS),
+    "filters": list(STANDARD_FILTERS),
     "flusher": {"use": STANDARD_FLUSHER, "model": "openai/gpt-4o-mini"},
 }
 _WIDTH = 100

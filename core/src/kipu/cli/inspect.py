@@ -31,7 +31,7 @@ def files_command(output: Output, workspace: Path, *, source: str | None, scope:
             found = await memory.files(source=source)
             if not found:
                 status = await memory.status()
-                output.notes(status.notes)
+                output.notices(status.notices)
                 if source is not None and source not in status.sources:
                     output.note(unknown_source(source, status.sources))
                 elif scope is not None:
@@ -107,7 +107,7 @@ def status_command(output: Output, workspace: Path, *, scope: str | None) -> Non
         for path in status.pending:
             output.line(f"pending: {harmless(path)}")
     output.skipped(status.skipped)
-    output.notes(status.notes)
+    output.notices(status.notices)
     for folder in status.missing:
         output.note(f"{folder} is missing; what was indexed of it is kept. If it is gone for good: kipu index --prune")
 
@@ -135,5 +135,5 @@ def plugins_command(output: Output, workspace: Path) -> int:
     )
     if not plugins.infos:
         output.note("No plugin is installed. The standard ones come with: pip install kipu")
-    output.notes(plugins.problems)
+    output.notices(plugins.problems)
     return code

@@ -90,8 +90,8 @@ def _tell(output: Output, note: Note, done: str) -> None:
         output.data(note)
     elif not output.quiet:
         output.line(f"{done} {harmless(str(note.place))}")
-    output.notes(note.notes)
-    output.notes(f"Nearly the same stands in {place}" for place in note.similar)
+    output.notices(note.notices)
+    output.notices(f"Nearly the same stands in {place}" for place in note.similar)
 
 
 @click.command("remember", cls=Words, epilog="Without TEXT, or with -, the text is read from standard input.")
@@ -125,7 +125,7 @@ def remember_command(
     async def work() -> Note:
         async with open_memory(workspace, output, scope) as memory:
             note = await memory.remember(_text(text), metadata=_metadata(pairs, tags), **options)
-            output.notes(memory.plugins.problems)
+            output.notices(memory.plugins.problems)
             return note
 
     note = run(work())
@@ -242,8 +242,8 @@ def forget_command(
     for receipt in receipts:
         if not output.json:
             _print_receipt(output, receipt)
-        output.notes(receipt.notes)
-        output.notes(f"The same stands in {place} too, and was left there." for place in receipt.elsewhere)
+        output.notices(receipt.notices)
+        output.notices(f"The same stands in {place} too, and was left there." for place in receipt.elsewhere)
     if not receipts:
         output.note("Nothing was forgotten.")
     return 0 if all(not any(trace.after for trace in receipt.traces) for receipt in receipts) else _INCOMPLETE
@@ -259,7 +259,7 @@ async def _said(memory: Memory, place: dict[str, Any]) -> str:
 async def _forget_results(memory: Memory, output: Output, query: str, max_results: int) -> list[Receipt]:
     """Forget those of the results of a search that somebody says yes to."""
     results = await memory.search(query, max_results=max_results)
-    output.notes(results.notes)
+    output.notices(results.notices)
     if not results:
         output.note("No results.")
     receipts = []

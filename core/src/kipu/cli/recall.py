@@ -38,16 +38,16 @@ def _recall(
                     on_embedding=on_embedding,
                     **given,
                 )
-            output.notes(memory.plugins.problems)
+            output.notices(memory.plugins.problems)
             return found
 
     found = run(work())
     if output.json:
         results = [{"path": r.path, "start_line": r.start_line, "end_line": r.end_line} for r in found.results]
-        output.data({"text": found.text, "tokens": found.tokens, "results": results, "notes": found.results.notes})
+        output.data({"text": found.text, "tokens": found.tokens, "results": results, "notices": found.results.notices})
     elif found:
         output.line(harmless(found.text.rstrip("\n"), keep=LINES))
-    output.notes(found.results.notes)
+    output.notices(found.results.notices)
 
 
 def _make_command() -> click.Command:

@@ -40,7 +40,7 @@ def _search(
                 results = await memory.search(
                     text, sync=sync, on_progress=on_progress, on_embedding=on_embedding, **given
                 )
-            output.notes(memory.plugins.problems)
+            output.notices(memory.plugins.problems)
             return results
 
     results = run(work())
@@ -51,7 +51,7 @@ def _search(
             print_result(output, rank, result, full=full)
         if results.absence:
             output.line(harmless(results.absence))
-    output.notes(results.notes)
+    output.notices(results.notices)
     if not results:
         output.note("No results.")
     if results.pending:
@@ -67,7 +67,7 @@ def as_json(query: str, results: SearchResults) -> dict[str, Any]:
         "degraded": results.degraded,
         "pending": results.pending,
         "pending_vectors": results.pending_vectors,
-        "notes": results.notes,
+        "notices": results.notices,
     } | ({"absence": results.absence} if results.absence else {})
 
 

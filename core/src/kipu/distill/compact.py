@@ -112,23 +112,23 @@ class Compacting:
             return None
         async with self._keeping.writer.locked():
             path = self._free(posixpath.dirname(originals[-1].path), f"{originals[-1].date.isoformat()}-summary", ())
-            prepared, notes = [], list(distilling.notes)
+            prepared, notices = [], list(distilling.notices)
             for fact in facts:
                 text, more = await self._keeping.prepared(said_in(fact), path)
                 prepared.append(text)
-                notes += more
+                notices += more
             archived = self._archived(originals)
             text = _summary(path, prepared, originals, archived)
             if dry_run:
-                return Compacted(path, text, archived, notes)
+                return Compacted(path, text, archived, notices)
             changes = [FileChange(self._workspace.locate(path), None, text.encode("utf-8"))]
             for original in originals:
                 kept = self._workspace.locate(archived[original.path])
                 changes.append(FileChange(kept, None, original.data, like=original.real))
                 changes.append(FileChange(original.real, original.data, None))
             await self._write(changes, text)
-            notes += self._keeping.writer.told()
-        return Compacted(path, text, archived, notes)
+            notices += self._keeping.writer.told()
+        return Compacted(path, text, archived, notices)
 
     async def undo(self, path: str | os.PathLike[str]) -> Compacted:
         """Put the originals of a summary back. See `kipu.Memory.undo_compact`."""
@@ -155,7 +155,7 @@ class Compacting:
                 changes.append(FileChange(kept_real, text, None))
             if not archived:
                 raise MemoryFileError(f"None of the originals of {name} is in the archive any more.")
-            notes = [f"{original} is not in the archive any more." for original in missing]
+            notices = [f"{original} is not in the archive any more." for original in missing]
             # The summary goes where the originals were: whoever added to it finds it there.
             folder = f"{MEMORY_FOLDER}/{ARCHIVE}" + name.removeprefix(MEMORY_FOLDER).rpartition("/")[0]
             kept_summary = self._free(folder, name.rpartition("/")[2].removesuffix(".md"), ())
@@ -163,8 +163,8 @@ class Compacting:
             changes.append(FileChange(real, data, None))
             await self._keeping.writer.apply(changes)
             await self._syncing.take_in()
-            notes += self._keeping.writer.told()
-        return Compacted(kept_summary, "\n".join(file.plain_lines), archived, notes)
+            notices += self._keeping.writer.told()
+        return Compacted(kept_summary, "\n".join(file.plain_lines), archived, notices)
 
     async def _write(self, changes: Sequence[FileChange], text: str) -> None:
         try:

@@ -89,9 +89,9 @@ class Flushing:
         found, problem = await self._facts(distilling, messages, task, source_of(path))
         facts = []
         for fact in found:
-            prepared, notes = await self._keeping.prepared(said_in(fact), path)
+            prepared, notices = await self._keeping.prepared(said_in(fact), path)
             facts.append(prepared)
-            distilling.notes += notes
+            distilling.notices += notices
         written = await self._written(facts, path, real) if facts and not dry_run else []
         if problem is not None:
             raise problem
@@ -99,8 +99,8 @@ class Flushing:
             texts = await self._keeping.not_said_yet(facts, path, _KNOWN_OF_IT)
         else:
             texts = [note.text for note in written]
-        notes = [*distilling.notes, *dict.fromkeys(note for each in written for note in each.notes)]
-        return Flushed(_listed(texts), path, tuple(written), notes) if texts else None
+        notices = [*distilling.notices, *dict.fromkeys(note for each in written for note in each.notices)]
+        return Flushed(_listed(texts), path, tuple(written), notices) if texts else None
 
     async def _facts(
         self, distilling: Distilling, messages: Sequence[Message], task: str, source: str

@@ -146,7 +146,7 @@ class Distilling:
     flusher: Flusher
     model: str | None
     budget: Budget
-    notes: list[str] = attrs.field(factory=list)
+    notices: list[str] = attrs.field(factory=list)
 
     async def parts(self, messages: Sequence[Message], instructions: str) -> list[list[Message]]:
         """Messages in parts that the model can take together with the instructions.
@@ -206,7 +206,7 @@ class Distilling:
         whole = answer.text.rpartition("\n")[0]
         if not whole.strip():
             raise FlusherError(f"There is nothing that could be kept: {problem}. Give it more max_tokens.")
-        self.notes.append(f"For a part of it, {problem}; what it had said until then is kept, without the last line.")
+        self.notices.append(f"For a part of it, {problem}; what it had said until then is kept, without the last line.")
         return whole
 
     async def _ask(self, messages: Sequence[Message], instructions: str) -> Distillation:

@@ -67,7 +67,7 @@ class EmbeddingReport:
     embedded: int = 0
     pending: int = 0
     failed: bool = False
-    notes: list[str] = attrs.field(factory=list)
+    notices: list[str] = attrs.field(factory=list)
 
 
 class _StoppedError(Exception):
@@ -131,7 +131,7 @@ class Run:
                 stopped = str(error)
             await self._settle()
         finally:
-            self.report.notes += [*self._refusals(), *([stopped] if stopped else [])]
+            self.report.notices += [*self._refusals(), *([stopped] if stopped else [])]
 
     async def _mend(self) -> None:
         """Have made again what was lost of vectors, and of the tables that are made of them: somebody asked for it."""
@@ -150,7 +150,7 @@ class Run:
                 for each in tables:
                     if each in stale or each.key in damaged:
                         await backfill(connection, each)
-        self.report.notes += [
+        self.report.notices += [
             f"What the strategy {name} keeps of the vectors was damaged, and was made anew."
             for name, _ in sorted(damaged)
         ]

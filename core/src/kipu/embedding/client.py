@@ -191,7 +191,7 @@ def _started(embedder: Any, texts: Sequence[str], role: Role) -> Awaitable[Any]:
     return work
 
 
-async def unknown_share(name: str, embedder: Embedder, text: str, notes: list[str]) -> float | None:
+async def unknown_share(name: str, embedder: Embedder, text: str, notices: list[str]) -> float | None:
     """What an embedder says of a text; a sentence and None where it says something that cannot be."""
     tell = getattr(embedder, "unknown_share", None)
     if not callable(tell):
@@ -203,5 +203,5 @@ async def unknown_share(name: str, embedder: Embedder, text: str, notes: list[st
         said = f"it is {share!r}"
     except (Exception, SystemExit) as error:  # noqa: BLE001 (a hint that cannot be had must not end a search)
         said = f"{type(error).__name__}: {error}"
-    notes.append(f'"{name}" could not tell which share of the query it knows ({said}).')
+    notices.append(f'"{name}" could not tell which share of the query it knows ({said}).')
     return None

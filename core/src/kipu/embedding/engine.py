@@ -181,7 +181,7 @@ class Embeddings:
         report = EmbeddingReport()
         if not again and (reason := self.paused(chosen)):
             report.failed = True
-            report.notes.append(f"{reason} {_NEXT_TIME}")
+            report.notices.append(f"{reason} {_NEXT_TIME}")
         else:
             async with self._lock:
                 works = self._answered_lately(chosen)
@@ -202,7 +202,7 @@ class Embeddings:
                     await run.go(limit)
                 except EmbedderError as error:
                     report.failed = True
-                    report.notes.append(f"{self._pause(chosen, error)} {_NEXT_TIME}")
+                    report.notices.append(f"{self._pause(chosen, error)} {_NEXT_TIME}")
                 else:
                     if report.embedded:
                         self._pauses.pop(chosen.identity, None)
@@ -284,7 +284,7 @@ class Embeddings:
 
     # --- embedding a query -----------------------------------------------------------------------------------------
 
-    async def query(self, text: str, notes: list[str]) -> tuple[QueryEmbedding | None, bool]:
+    async def query(self, text: str, notices: list[str]) -> tuple[QueryEmbedding | None, bool]:
         """What a query means, in the space in which the most chunks have vectors. None where it cannot be told.
 
         With it comes whether the embedder that is used could not do its part.
@@ -294,7 +294,7 @@ class Embeddings:
         try:
             chosen = await self._components.embedder()
         except PluginError as error:
-            notes.append(f"{_BY_WORDS} {error}")
+            notices.append(f"{_BY_WORDS} {error}")
             return None, True
         if chosen is None or not any(map(str.isalnum, text)):  # what says nothing means nothing
             return None, False
@@ -316,27 +316,27 @@ class Embeddings:
             for id, each in known.items()
             if each.space.dimension > 0 and (id == chosen.identity or each.space in ready)
         }
-        asked = await self._best(chosen, candidates, lacking, awaited, chunks, notes)
+        asked = await self._best(chosen, candidates, lacking, awaited, chunks, notices)
         if asked is None:
-            notes.append(f"{_BY_WORDS} {self.paused(chosen) or 'Nothing is embedded yet: kipu index'}")
+            notices.append(f"{_BY_WORDS} {self.paused(chosen) or 'Nothing is embedded yet: kipu index'}")
             return None, True
         embedder, space = asked
         if reason := self.paused(embedder):
-            notes.append(f"{_BY_WORDS} {reason}")
+            notices.append(f"{_BY_WORDS} {reason}")
             return None, True
         try:
             vector, said = await Asking(embedder.name, embedder.embedder, space.dimension).query(text)
         except EmbedderError as error:
-            notes.append(f"{_BY_WORDS} {self._pause(embedder, error)}")
+            notices.append(f"{_BY_WORDS} {self._pause(embedder, error)}")
             return None, True
         if isinstance(vector, str):
-            notes.append(f'{_BY_WORDS} "{embedder.name}" could not embed the query: {vector}.')
+            notices.append(f'{_BY_WORDS} "{embedder.name}" could not embed the query: {vector}.')
             return None, True
         self._answered[embedder.identity] = time.monotonic()
         if len(said) < len(text):
-            notes.append(f"The query is long: by meaning, its first {len(said):,} characters were searched for.")
+            notices.append(f"The query is long: by meaning, its first {len(said):,} characters were searched for.")
         languages = getattr(embedder.embedder, "languages", None)
-        share = await unknown_share(embedder.name, embedder.embedder, said, notes)
+        share = await unknown_share(embedder.name, embedder.embedder, said, notices)
         return QueryEmbedding(space, vector, languages, share), bool(self.paused(chosen))
 
     async def _best(
@@ -346,7 +346,7 @@ class Embeddings:
         lacking: Mapping[VectorSpace, int],
         awaited: int,
         chunks: int,
-        notes: list[str],
+        notices: list[str],
     ) -> tuple[ChosenEmbedder, VectorSpace] | None:
         """The embedder that is used and its space; or, as long as more is to come, an earlier one that has more.
 
@@ -360,7 +360,7 @@ class Embeddings:
                 earlier = await self._components.earlier_embedder(other.recipe, other.space.identity, chosen)
                 if earlier is not None:
                     name = f'"{earlier.name}"' if earlier.name != chosen.name else "the one before, of the same name,"
-                    notes.append(
+                    notices.append(
                         f'The embedder changed: "{chosen.name}" has still to embed {own:,} of {chunks:,} chunks, and '
                         f"{name} answers until it has. {self.paused(chosen) or 'To embed them now: kipu index'}"
                     )

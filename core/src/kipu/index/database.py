@@ -75,7 +75,7 @@ class Database:
     def __init__(self, path: Path) -> None:
         self.path = path
         self.driver = choose_driver()
-        self.notes: list[str] = []
+        self.notices: list[str] = []
         self._writer: _Open | None = None
         self._writing = asyncio.Lock()
         self._idle: list[_Open] = []
@@ -307,7 +307,7 @@ class Database:
             schema.check_ownership(connection)
             if not schema.is_current(connection):
                 if not schema.is_empty(connection):
-                    self.notes.append(
+                    self.notices.append(
                         "The index was made by another version of Kipu, or lacked a table. It was made anew."
                     )
                 schema.make(connection)
@@ -343,7 +343,7 @@ class Database:
                 f"The index {self.path} is damaged ({reason}) and cannot be moved away: {error.strerror or error}. "
                 "Close the programs that use it, then try again."
             ) from None
-        self.notes.append(f"The index could not be used ({reason}). It was set aside as {aside.name} and made anew.")
+        self.notices.append(f"The index could not be used ({reason}). It was set aside as {aside.name} and made anew.")
 
     def damage(self) -> str | None:
         """What is wrong with the file of the index, by a check of all its pages; None where nothing is."""

@@ -289,8 +289,8 @@ class Indexer:
         problems = {file.path: file.problem for file in known.values() if file.problem}
         report.skipped += [SkippedFile(path, problem) for path, problem in sorted(problems.items())]
         report.missing = [folder for folder in missing_folders(pending) if self.scope.sees_folder(folder)]
-        report.notes += self.database.notes
-        self.database.notes.clear()
+        report.notices += self.database.notices
+        self.database.notices.clear()
 
     # --- reading and chunking, off the event loop -------------------------------------------------------------------
 

@@ -138,7 +138,7 @@ class Syncing:
             indexer = await self.indexer()
             pending = await indexer.look(force=force, prune=prune)
             report = await self._take_in(indexer, pending, force=force, prune=prune, on_progress=on_progress)
-            report.notes += indexer.absent_paths(pending)
+            report.notices += indexer.absent_paths(pending)
         return report
 
     @property
@@ -196,17 +196,17 @@ class Syncing:
         async with self._lock:
             indexer = await self.indexer()
             pending = await indexer.look()
-            results.notes += [
+            results.notices += [
                 f"{folder} is missing; what was indexed of it is kept. If it is gone for good: kipu index --prune"
                 for folder in missing_folders(pending)
                 if self._scope.sees_folder(folder)
             ]
-            results.stale = bool(results.notes)
+            results.stale = bool(results.notices)
             if pending and not (wanted and await self._taken_in(results, indexer, pending, on_progress)):
                 results.pending = self._scope.seen(pending.paths)
                 results.stale |= bool(results.pending) or pending.tables
                 if pending.tables:
-                    results.notes.append("The strategy has no index yet, and finds nothing without it: kipu index")
+                    results.notices.append("The strategy has no index yet, and finds nothing without it: kipu index")
         if pipeline is not None and pipeline.needs_vectors:
             await self._embed_some(results, wanted, on_embedding)
 
@@ -224,9 +224,9 @@ class Syncing:
             if not self._database.exists:
                 raise
             if self._scope.seen(pending.paths) or pending.tables:
-                results.notes.append(f"The results may be out of date. {error}")
+                results.notices.append(f"The results may be out of date. {error}")
             return False
-        results.notes += report.notes
+        results.notices += report.notices
         results.pending = self._scope.seen(report.pending)
         results.stale |= bool(results.pending)
         return True
@@ -248,7 +248,7 @@ class Syncing:
                 return await self._take_in(indexer, pending) if pending else IndexReport()
 
         report = await self.mended(work)
-        self._database.notes += report.notes  # nobody reads this report: whoever is told something next is told it
+        self._database.notices += report.notices  # nobody reads this report: whoever is told something next is told it
         if paths is not None and (report.added or report.changed or report.renamed or report.removed):
             self._plugins.notify("kipu_indexed", report=report)
 
@@ -297,7 +297,7 @@ class Syncing:
             try:
                 chosen = await self._components.embedder()
             except PluginError as error:
-                report.notes.append(f"Nothing was embedded, and searches go by words. {error}")
+                report.notices.append(f"Nothing was embedded, and searches go by words. {error}")
                 async with self._database.reader() as connection:
                     report.pending_vectors = await count_chunks(connection)
                 return
@@ -305,7 +305,7 @@ class Syncing:
         done = await self.embeddings.run(chosen, again=again, on_progress=on_progress)
         report.seconds += time.perf_counter() - start
         report.embedded, report.pending_vectors = done.embedded, done.pending
-        report.notes += done.notes
+        report.notices += done.notices
 
     async def _embed_some(self, results: SearchResults, embed: bool, on_progress: Callable[[int, int], None]) -> None:
         """Embed a part of what is pending before a search, and leave the rest to the background."""
@@ -322,7 +322,7 @@ class Syncing:
             known = (await known_spaces(connection)).get(chosen.identity)
             results.pending_vectors = await count_pending(connection, known.space if known else None)
         if results.pending_vectors and embed and time.monotonic() < self._embed_from:
-            results.notes.append(self._unwritable)
+            results.notices.append(self._unwritable)
             return
         if results.pending_vectors and embed and not self.embeddings.paused(chosen) and not self.embeddings.running:
             try:
@@ -334,11 +334,11 @@ class Syncing:
                 if self.embeddings.times_closed == times_closed:
                     self._embed_from = time.monotonic() + _UNWRITABLE_SECONDS
                 self._unwritable = f"What is new could not be embedded. {error}"
-                results.notes.append(self._unwritable)
+                results.notices.append(self._unwritable)
                 return
             results.pending_vectors = done.pending
             if not done.failed:
-                results.notes += done.notes
+                results.notices += done.notices
             closed = self.embeddings.times_closed != times_closed
             if self._background and not closed and done.embedded >= _SEARCH_EMBEDS and done.pending:
                 self.embeddings.go_on_in_background(chosen)

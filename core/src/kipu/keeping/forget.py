@@ -79,7 +79,7 @@ class Forgetting:
             await asyncio.to_thread(self._mark)
             said_before = (await asyncio.to_thread(_text_of, target.real)).count(target.text)
             before = await self._found(target)
-            notes = await self._keeping.take_out(target)
+            notices = await self._keeping.take_out(target)
             try:
                 await self._syncing.take_in()  # everything: another hard link to the file has its text still
                 await self._syncing.scrub(before.hashes)
@@ -94,18 +94,18 @@ class Forgetting:
                 await self._syncing.make_tables_anew()
                 receipt = await self._receipt(target, before, said_before)
             for entry in entries_of(target.text.split("\n")):
-                notes += [
+                notices += [
                     f"{place} says that {id} took its place, which is not there any more."
                     for id in filter(None, [entry.metadata.get("id")])
                     for place in await self._where.superseded_by(id)
                 ]
-            receipt = attrs.evolve(receipt, notes=[*receipt.notes, *notes, *self._keeping.writer.told()])
+            receipt = attrs.evolve(receipt, notices=[*receipt.notices, *notices, *self._keeping.writer.told()])
             if any(trace.after for trace in receipt.traces):
                 note = (
                     "Another process is reading the index, which keeps what it reads on the disk until it is done. Who "
                     "opens the memory after that takes it away."
                 )
-                return attrs.evolve(receipt, notes=[*receipt.notes, note])
+                return attrs.evolve(receipt, notices=[*receipt.notices, note])
             await asyncio.to_thread((self._hidden / _MARK).unlink, missing_ok=True)
         return receipt
 
@@ -192,21 +192,21 @@ class Forgetting:
                 held = await asyncio.to_thread(_holds, path, words)
                 traces.append(Trace(f"{HIDDEN_FOLDER}/{path.name}: words on its pages", int(before.chunks > 0), held))
         digest = hashlib.sha256(target.text.encode("utf-8")).hexdigest()
-        notes = []
+        notices = []
         if not await asyncio.to_thread(os.path.exists, target.real):
-            notes.append(f"Nothing was left in {target.path}, so the file was removed.")
+            notices.append(f"Nothing was left in {target.path}, so the file was removed.")
         if not words:
-            notes.append(
+            notices.append(
                 f"The text has no word of {_SHORTEST_WORD} letters or more that stands nowhere else, so the pages of "
                 "the index could not be searched for it."
             )
-        notes += [
+        notices += [
             f"{path} has what was set aside after an error, which may hold the text. Look at it, and remove it."
             for path in sorted(self._hidden.glob("unusable-*"))
         ]
         if (self._root / ".git").exists():
-            notes.append("Kipu does not change what git has of the file: an earlier commit may still hold the text.")
-        return Receipt(target.path, target.start_line, target.end_line, digest, traces, elsewhere, notes)
+            notices.append("Kipu does not change what git has of the file: an earlier commit may still hold the text.")
+        return Receipt(target.path, target.start_line, target.end_line, digest, traces, elsewhere, notices)
 
     async def _elsewhere(self, wanted: str) -> list[Place]:
         """Other lines of the memory that say the same, in however many chunks."""

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from ..errors import FileChangedError, KipuError, MemoryFileError, PluginFailedError, QueryError
 from ..markdown import check_metadata, entries_of, format_entry, normalized, said_in
-from ..types import Note, Place, Prepared
+from ..types import Filtered, Note, Place
 from ..workspace.text import NotTextError, TextFile
 from . import edits
 from .rewording import below_its_headings, disturbed, reworded
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from ..components import Components
     from ..config import MemoryConfig
     from ..indexing.synchronizer import Syncing
-    from ..types import Preparer
+    from ..types import WriteFilter
     from .targets import Locating, Target
     from .transaction import Writer
 
@@ -76,11 +76,11 @@ class Keeping:
         path, real = self._where.place(source, file)
         async with self.writer.locked():
             await self._syncing.take_in()
-            said, notes = await self.prepared(said, path)
-            notes += await self._prepare_what_is_known(known, path)
+            said, notices = await self.prepared(said, path)
+            notices += await self._prepare_what_is_known(known, path)
             if title is not None:
                 title, more = await self.prepared(title, path)
-                notes += more
+                notices += more
             await self.refuse_secret_names(path)
             if "id" in known:
                 await self._where.check_id(known["id"])
@@ -90,23 +90,23 @@ class Keeping:
                 await self._check_not_superseded(old, await self._where.id_at(place) if place else known.get("id"))
             if place:
                 if old is not None:
-                    notes += await self._taken_by(place, old)
+                    notices += await self._taken_by(place, old)
                 if known:
-                    notes.append("It was remembered before; what is known of it there was left as it is.")
-                return await self._duplicate(place, said, notes)
+                    notices.append("It was remembered before; what is known of it there was left as it is.")
+                return await self._duplicate(place, said, notices)
             similar = await self._where.similar(said, path)
             if old is not None:
                 known.setdefault("id", secrets.token_hex(4))
             start, length = await self._add(path, real, [(said, known)], title, old, known.get("id"))
             if old is not None:
                 was = old.text.strip().split("\n")[0][:_TOLD_CHARACTERS]
-                notes.append(f"It takes the place of {Place(old.path, old.start_line, old.end_line)}: {was}")
-            notes += await self._indexed([path, *([old.path] if old else [])])
+                notices.append(f"It takes the place of {Place(old.path, old.start_line, old.end_line)}: {was}")
+            notices += await self._indexed([path, *([old.path] if old else [])])
             if old is not None:
-                notes += await self._seen_as_superseded(old, known["id"])
+                notices += await self._seen_as_superseded(old, known["id"])
         end = start[0] + length[0] - 1
         chunk = await self._where.chunk_at(Place(path, start[0], end))
-        return Note(path, start[0], end, said, chunk, None, similar, known.get("id"), notes)
+        return Note(path, start[0], end, said, chunk, None, similar, known.get("id"), notices)
 
     async def add_entries(self, texts: Sequence[str], path: str, real: str, metadata: Mapping[str, str]) -> list[Note]:
         """Write several entries at the end of one file, all or none; those that are there already are left out.
@@ -120,10 +120,10 @@ class Keeping:
         if not new:
             return []
         starts, lengths = await self._add(path, real, [(said, metadata) for said in new], None, None, None)
-        notes = await self._indexed([path])
+        notices = await self._indexed([path])
         places = [Place(path, start, start + length - 1) for start, length in zip(starts, lengths, strict=True)]
         return [
-            Note(path, place.start_line, place.end_line, said, await self._where.chunk_at(place), notes=notes)
+            Note(path, place.start_line, place.end_line, said, await self._where.chunk_at(place), notices=notices)
             for place, said in zip(places, new, strict=True)
         ]
 
@@ -247,7 +247,7 @@ class Keeping:
         async with self.writer.locked():
             await self._syncing.take_in()
             target = await self._where.target(chunk, path, start, end, expected)
-            said, notes = await self.prepared("\n".join(lines), target.path)
+            said, notices = await self.prepared("\n".join(lines), target.path)
             if chunk is not None:
                 target = below_its_headings(target, said)
 
@@ -258,10 +258,10 @@ class Keeping:
                 return length, not_known
 
             length, not_known = await _again(attempt)
-            notes += [*not_known, *await self._indexed([target.path])]
+            notices += [*not_known, *await self._indexed([target.path])]
         last = target.start_line + length - 1
         name = await self._where.chunk_at(Place(target.path, target.start_line, last))
-        return Note(target.path, target.start_line, last, said, name, notes=notes)
+        return Note(target.path, target.start_line, last, said, name, notices=notices)
 
     async def move(
         self,
@@ -307,10 +307,12 @@ class Keeping:
                 )
                 return first, disturbed(file, left, target)
 
-            first, notes = await _again(attempt)
-            notes += await self._indexed([target.path, name], everything=whole)
+            first, notices = await _again(attempt)
+            notices += await self._indexed([target.path, name], everything=whole)
         last = first + target.text.count("\n")
-        return Note(name, first, last, target.text, await self._where.chunk_at(Place(name, first, last)), notes=notes)
+        return Note(
+            name, first, last, target.text, await self._where.chunk_at(Place(name, first, last)), notices=notices
+        )
 
     async def take_out(self, target: Target) -> list[str]:
         """Remove lines from their file. Call it while you hold the lock. What became of others, in sentences."""
@@ -334,18 +336,18 @@ class Keeping:
 
     async def _prepare_what_is_known(self, known: dict[str, str], path: str) -> list[str]:
         """Prepare metadata, each value together with its key: a password is known by that. Returns notes."""
-        notes: list[str] = []
+        notices: list[str] = []
         for key, value in known.items():
             await self._refuse_secret("A key of metadata", [key], path)
             said, more = await self.prepared(f"{key}: {value}", path)
             if not said.startswith(f"{key}: "):
                 said = f"{key}: {(await self.prepared(value, path))[0]}"
             known[key] = said.removeprefix(f"{key}: ")
-            notes += more
-        return notes
+            notices += more
+        return notices
 
     async def refuse_secret_names(self, path: str) -> None:
-        """Raise QueryError where the name of a file or a folder is what a preparer would take out.
+        """Raise QueryError where the name of a file or a folder is what a write filter would take out.
 
         A folder may have an id for its name, of which something is left in it: that is looked at as it was given.
         """
@@ -353,12 +355,12 @@ class Keeping:
         await self._refuse_secret("The name of the file or of its folder", parts, path)
 
     async def _refuse_secret(self, what: str, parts: Sequence[str], path: str) -> None:
-        for name, preparer in self._components.preparers():
+        for name, write_filter in self._components.filters():
             for part in filter(None, parts):
-                prepared = await self._asked(name, preparer, part, path)
+                prepared = await self._asked(name, write_filter, part, path)
                 if prepared.secret:
-                    notes = " ".join(prepared.notes)
-                    raise QueryError(f"{what} has something in it that is not to be written. {notes}")
+                    notices = " ".join(prepared.notices)
+                    raise QueryError(f"{what} has something in it that is not to be written. {notices}")
 
     # --- within ----------------------------------------------------------------------------------------------------
 
@@ -382,32 +384,32 @@ class Keeping:
             f"{path} is in {file.encoding}, and would be taken for another encoding. Save it as UTF-8 first."
         )
 
-    async def _duplicate(self, place: Place, said: str, notes: list[str]) -> Note:
+    async def _duplicate(self, place: Place, said: str, notices: list[str]) -> Note:
         chunk = await self._where.chunk_at(place)
-        return Note(place.path, place.start_line, place.end_line, said, chunk, duplicate_of=place, notes=notes)
+        return Note(place.path, place.start_line, place.end_line, said, chunk, duplicate_of=place, notices=notices)
 
     async def prepared(self, text: str, path: str) -> tuple[str, list[str]]:
-        """A text as the preparers let it be written, and what they say of it.
+        """A text as the filters let it be written, and what they say of it.
 
         :raises PluginFailedError: one of them failed: nothing is written then.
         """
-        notes: list[str] = []
-        for name, preparer in self._components.preparers():
-            prepared = await self._asked(name, preparer, text, path)
+        notices: list[str] = []
+        for name, write_filter in self._components.filters():
+            prepared = await self._asked(name, write_filter, text, path)
             text = prepared.text
-            notes += prepared.notes
-        return text, notes
+            notices += prepared.notices
+        return text, notices
 
     @staticmethod
-    async def _asked(name: str, preparer: Preparer, text: str, path: str) -> Prepared:
+    async def _asked(name: str, write_filter: WriteFilter, text: str, path: str) -> Filtered:
         try:
-            prepared = await asyncio.to_thread(preparer.prepare, text, path)
+            prepared = await asyncio.to_thread(write_filter.filter, text, path)
             said_in(prepared.text)
-            return Prepared(prepared.text, list(prepared.notes), bool(prepared.secret))
+            return Filtered(prepared.text, list(prepared.notices), bool(prepared.secret))
         except (Exception, SystemExit) as error:
             raise PluginFailedError(
-                f'The preparer "{name}" failed: {type(error).__name__}. Nothing was written. To write without it: '
-                "[writing] preparers = [] in kipu.toml."
+                f'The write filter "{name}" failed: {type(error).__name__}. Nothing was written. To write without it: '
+                "[writing] filters = [] in kipu.toml."
             ) from error
 
     async def _indexed(self, paths: Sequence[str], *, everything: bool = False) -> list[str]:

@@ -59,11 +59,11 @@ def reworded(file: TextFile, target: Target, said: str) -> tuple[TextFile, int, 
         new += _kept_below(old, new)
     lines = inside.replace(target.text, "\n".join(new), 1).split("\n")
     changed = edits.replace(file, target.start_line, target.end_line, lines)
-    notes = _not_known_any_more(file, changed, target, lines)
-    if len(notes) > _MOST_TOLD:
-        notes[_MOST_TOLD:] = [f"So it is with {len(notes) - _MOST_TOLD:,} others."]
-    notes += disturbed(file, changed, target)
-    return changed, len(new), notes
+    notices = _not_known_any_more(file, changed, target, lines)
+    if len(notices) > _MOST_TOLD:
+        notices[_MOST_TOLD:] = [f"So it is with {len(notices) - _MOST_TOLD:,} others."]
+    notices += disturbed(file, changed, target)
+    return changed, len(new), notices
 
 
 def _as_item(old: Sequence[str], new: Sequence[str]) -> list[str]:
@@ -125,17 +125,17 @@ def _not_known_any_more(file: TextFile, changed: TextFile, target: Target, new: 
     left = Counter(frozenset(entry.metadata.items()) for entry in after)
     brought = [said for line in new if (said := read_metadata(line))]
     keys = {key for said in brought for key in said}
-    notes = []
+    notices = []
     for metadata in (entry.metadata for entry in before if entry.metadata):
         if left[frozenset(metadata.items())]:
             left[frozenset(metadata.items())] -= 1
             if len(after) > len(before) and metadata not in brought:
                 line = metadata_line(metadata)
-                notes.append(f"There are more entries now, and of the last alone is known what was of one: {line}")
+                notices.append(f"There are more entries now, and of the last alone is known what was of one: {line}")
         elif not metadata.keys() <= keys:
             gone = metadata_line({key: value for key, value in metadata.items() if key not in keys})
-            notes.append(f"What was known of it is not there any more: {gone}")
-    return notes
+            notices.append(f"What was known of it is not there any more: {gone}")
+    return notices
 
 
 def _touches(entry: Entry, target: Target) -> bool:

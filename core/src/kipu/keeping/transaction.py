@@ -72,10 +72,10 @@ class Writer:
         hidden: Path,
         allows: Callable[[str], bool],
         sees: Callable[[str], bool] | None = None,
-        notes: list[str] | None = None,
+        notices: list[str] | None = None,
         wait: float = _LOCK_SECONDS,
     ) -> None:
-        self._notes: list[str] = [] if notes is None else notes
+        self._notes: list[str] = [] if notices is None else notices
         self._hidden = hidden
         self._allows = allows
         self._sees = sees
@@ -149,8 +149,8 @@ class Writer:
 
     def told(self) -> list[str]:
         """What is to be told of what was found, once."""
-        notes, self._notes[:] = list(self._notes), []
-        return notes
+        notices, self._notes[:] = list(self._notes), []
+        return notices
 
     # --- changing files --------------------------------------------------------------------------------------------
 

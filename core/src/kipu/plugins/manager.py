@@ -47,14 +47,14 @@ _FLAGS_OF_SEARCH = ("query", "full", "scope", "no_sync", "workspace", "json", "q
 
 _logger = logging.getLogger("kipu")
 
-KINDS = ("embedder", "chunker", "strategy", "postprocessor", "flusher", "preparer")
+KINDS = ("embedder", "chunker", "strategy", "postprocessor", "flusher", "filter")
 _HOOKS = {
     "embedder": "kipu_register_embedders",
     "chunker": "kipu_register_chunkers",
     "strategy": "kipu_register_strategies",
     "postprocessor": "kipu_register_postprocessors",
     "flusher": "kipu_register_flushers",
-    "preparer": "kipu_prepare_write",
+    "filter": "kipu_register_write_filters",
 }
 _METHODS = {
     "embedder": "embed",
@@ -62,7 +62,7 @@ _METHODS = {
     "strategy": "search",
     "postprocessor": "process",
     "flusher": "distill",
-    "preparer": "prepare",
+    "filter": "filter",
 }
 
 
@@ -77,7 +77,7 @@ DISTRIBUTIONS = {
     ("postprocessor", "decay"): "kipu-postprocessor-decay",
     ("postprocessor", "mmr"): "kipu-postprocessor-mmr",
     ("postprocessor", "threshold"): "kipu-postprocessor-threshold",
-    ("preparer", "redact"): "kipu-redact",
+    ("filter", "redact"): "kipu-filter-redact",
     ("strategy", "hybrid"): "kipu-strategy-hybrid",
     ("strategy", "keyword"): "kipu-strategy-keyword",
     ("strategy", "vector"): "kipu-strategy-vector",

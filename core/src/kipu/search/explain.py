@@ -10,7 +10,7 @@ import attrs
 from ..config import MOST_RESULTS
 from ..index.queries import filters, known_files
 from ..plugins.manager import did_you_mean
-from ..types import ArmScore, Explanation, StageChange
+from ..types import Explanation, StageChange, StrategyScore
 from ..workspace.scan import ARCHIVE
 from .query import search
 
@@ -29,7 +29,7 @@ __all__ = ["explain", "why_absent"]
 def explain(found: Found) -> dict[int, Explanation]:
     """For each hit, by the id of its chunk: its rank and score in each arm, and what each stage changed."""
     strategy_hits = found.steps[0][1]
-    arms: dict[int, dict[str, ArmScore]] = {}
+    arms: dict[int, dict[str, StrategyScore]] = {}
     for arm in dict.fromkeys(name for hit in strategy_hits for name in hit.scores):
         judged = {hit.chunk.id: round(hit.scores[arm], 6) for hit in strategy_hits if arm in hit.scores}
         # Equal scores share the best of their ranks.
@@ -37,7 +37,7 @@ def explain(found: Found) -> dict[int, Explanation]:
         for rank, score in enumerate(sorted(judged.values(), reverse=True), 1):
             ranks.setdefault(score, rank)
         for id, score in judged.items():
-            arms.setdefault(id, {})[arm] = ArmScore(ranks[score] if score else None, score)
+            arms.setdefault(id, {})[arm] = StrategyScore(ranks[score] if score else None, score)
     places = [(name, _places(hits)) for name, hits in found.steps]
     explanations = {}
     for hit in found.hits:

@@ -73,10 +73,10 @@ async def compose(database: Database, results: SearchResults, max_tokens: int) -
     text = page.text()
     used = page.used(results)
     if results and not text:
-        used.notes.append(f"Of what was found, nothing fits into {max_tokens:,} tokens: allow more.")
+        used.notices.append(f"Of what was found, nothing fits into {max_tokens:,} tokens: allow more.")
     elif results and results[0].chunk not in {result.chunk for result in used}:
         best = Place(results[0].path, results[0].start_line, results[0].end_line)
-        used.notes.append(f"The best of what was found, {best}, does not fit into {max_tokens:,} tokens: allow more.")
+        used.notices.append(f"The best of what was found, {best}, does not fit into {max_tokens:,} tokens: allow more.")
     return Recall(text, used, estimate_tokens(text))
 
 
@@ -142,7 +142,7 @@ class _Page:
             (result for result in results if result.chunk in chosen),
             pending=results.pending,
             degraded=results.degraded,
-            notes=results.notes,
+            notices=results.notices,
             stale=results.stale,
             pending_vectors=results.pending_vectors,
         )

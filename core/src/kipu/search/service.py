@@ -86,9 +86,9 @@ class Reading:
         meant, results = await self._syncing.mended(work)
         if asked.source is not None and self._scope.label is None:
             note = await source_note(self._database, asked.source)
-            results.notes += [note] if note else []
+            results.notices += [note] if note else []
         if not results and not self._workspace.has_memory:
-            results.notes.append(self._no_memory())
+            results.notices.append(self._no_memory())
         self._plugins.notify("kipu_searched", query=meant, results=results)
         return results
 
@@ -140,9 +140,9 @@ class Reading:
             if any(map(needs_vectors, self._components.used_strategies.values()))
             else None
         )
-        notes = indexer.absent_paths(pending) + ([] if self._workspace.has_memory else [self._no_memory()])
+        notices = indexer.absent_paths(pending) + ([] if self._workspace.has_memory else [self._no_memory()])
         if embedder is not None and (problem := await self._syncing.embeddings.problem()):
-            notes.append(f"Searches go by words. {problem}")
+            notices.append(f"Searches go by words. {problem}")
         path = self._database.path
         return Status(
             workspace=str(self._workspace.root),
@@ -152,7 +152,7 @@ class Reading:
             pending=self._scope.seen(pending.paths),
             skipped=[file for file in pending.scan.skipped if self._scope.sees(file.path)] + problems,
             missing=[folder for folder in missing_folders(pending) if self._scope.sees_folder(folder)],
-            notes=notes,
+            notices=notices,
             strategy=name_of(self._components.strategy_choice),
             chunker=name_of(self._config.index.chunker),
             postprocessors=[name_of(choice) for choice in self._components.postprocessor_choices],
@@ -170,12 +170,12 @@ class Reading:
         """The query with its embedding, where one is needed, and the pipeline: by words where there is none."""
         if not pipeline.needs_vectors:
             return query, pipeline
-        notes: list[str] = []
-        embedding, results.degraded = await self._syncing.embeddings.query(query.text, notes)
+        notices: list[str] = []
+        embedding, results.degraded = await self._syncing.embeddings.query(query.text, notices)
         if embedding is None and needs_vectors(pipeline.strategy):
-            if not notes and self._components.embedder_choice is None:
+            if not notices and self._components.embedder_choice is None:
                 results.degraded = True
-                notes.append(
+                notices.append(
                     f'The strategy "{pipeline.name}" needs an embedder, and none is installed, so this search went by '
                     "words. The offline one comes with: pip install kipu"
                 )
@@ -184,10 +184,10 @@ class Reading:
             async with self._database.reader() as connection:
                 space_id = embedding.space.id
                 results.pending_vectors = await count_unembedded(connection, space_id, self._scope.sources)
-        if results.pending_vectors and embedding is not None and not notes:
+        if results.pending_vectors and embedding is not None and not notices:
             chunks = "1 chunk is" if results.pending_vectors == 1 else f"{results.pending_vectors:,} chunks are"
-            notes.append(f"{chunks} not embedded yet, and found by words only. To embed all: kipu index")
-        results.notes += [note for note in notes if note not in results.notes]
+            notices.append(f"{chunks} not embedded yet, and found by words only. To embed all: kipu index")
+        results.notices += [note for note in notices if note not in results.notices]
         return attrs.evolve(query, embedding=embedding), pipeline
 
     async def _found(self, query: Query, pipeline: Pipeline) -> Found:

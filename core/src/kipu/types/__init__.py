@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from ..markdown import read_metadata
 from .documents import Chunk, Document, StoredChunk
-from .memories import Compacted, Distillation, Flushed, Message, Note, Place, Prepared, Receipt, Trace
+from .memories import Compacted, Distillation, Filtered, Flushed, Message, Note, Place, Receipt, Trace
 from .protocols import (
     Chunker,
     Embedder,
@@ -14,14 +14,13 @@ from .protocols import (
     Index,
     IndexedStrategy,
     PostProcessor,
-    Preparer,
     Register,
     Role,
     Strategy,
     VectorIndexedStrategy,
+    WriteFilter,
 )
 from .results import (
-    ArmScore,
     Explanation,
     FileInfo,
     Hit,
@@ -34,6 +33,7 @@ from .results import (
     SkippedFile,
     StageChange,
     Status,
+    StrategyScore,
     VectorSpace,
 )
 
@@ -41,7 +41,6 @@ if TYPE_CHECKING:
     from .results import Vectors as Vectors
 
 __all__ = [
-    "ArmScore",
     "Chunk",
     "Chunker",
     "Compacted",
@@ -50,6 +49,7 @@ __all__ = [
     "Embedder",
     "Explanation",
     "FileInfo",
+    "Filtered",
     "Flushed",
     "Flusher",
     "Hit",
@@ -60,8 +60,6 @@ __all__ = [
     "Note",
     "Place",
     "PostProcessor",
-    "Prepared",
-    "Preparer",
     "Query",
     "QueryEmbedding",
     "Recall",
@@ -75,8 +73,10 @@ __all__ = [
     "Status",
     "StoredChunk",
     "Strategy",
+    "StrategyScore",
     "Trace",
     "VectorIndexedStrategy",
     "VectorSpace",
+    "WriteFilter",
     "read_metadata",
 ]

@@ -12,26 +12,26 @@ import attrs
 __all__ = [
     "Compacted",
     "Distillation",
+    "Filtered",
     "Flushed",
     "Message",
     "Note",
     "Place",
-    "Prepared",
     "Receipt",
     "Trace",
 ]
 
 
 @attrs.frozen
-class Prepared:
-    """A text as a `kipu.types.Preparer` lets it be written, and sentences for people about what it changed.
+class Filtered:
+    """A text as a `kipu.types.WriteFilter` lets it be written, and sentences for people about what it changed.
 
     The sentences say what was changed and where, and never what stood there. ``secret`` is true where something was
     taken out that must be written nowhere: the name of a file with such a thing in it is refused.
     """
 
     text: str
-    notes: Sequence[str] = ()
+    notices: Sequence[str] = ()
     secret: bool = False
 
 
@@ -80,7 +80,7 @@ class Note:
     ``chunk`` is the name of its chunk, and None where that has its neighbours too: then it is named by its lines,
     ``str(note.place)``. ``duplicate_of`` is where the same was written before: then nothing was written, and the
     lines are those of that place. ``similar`` are places that say nearly the same, which are kept. ``id`` is the
-    entry's where it has one. ``notes`` are sentences for people, such as what was redacted.
+    entry's where it has one. ``notices`` are sentences for people, such as what was redacted.
     """
 
     path: str
@@ -91,7 +91,7 @@ class Note:
     duplicate_of: Place | None = None
     similar: Sequence[Place] = ()
     id: str | None = None
-    notes: Sequence[str] = ()
+    notices: Sequence[str] = ()
 
     @property
     def place(self) -> Place:
@@ -122,7 +122,7 @@ class Receipt:
     sha256: str
     traces: Sequence[Trace]
     elsewhere: Sequence[Place] = ()
-    notes: Sequence[str] = ()
+    notices: Sequence[str] = ()
 
     @property
     def complete(self) -> bool:
@@ -140,7 +140,7 @@ class Flushed:
     text: str
     path: str
     entries: Sequence[Note] = ()
-    notes: Sequence[str] = ()
+    notices: Sequence[str] = ()
 
     def __str__(self) -> str:
         return self.text
@@ -156,7 +156,7 @@ class Compacted:
     path: str
     text: str
     archived: Mapping[str, str]
-    notes: Sequence[str] = ()
+    notices: Sequence[str] = ()
 
     def __str__(self) -> str:
         return self.text

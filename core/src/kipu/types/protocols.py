@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     import aiosqlite
 
     from .documents import Chunk, Document, StoredChunk
-    from .memories import Distillation, Message, Prepared
+    from .memories import Distillation, Filtered, Message
     from .results import Hit, Query, Vectors, VectorSpace
 
 __all__ = [
@@ -20,11 +20,11 @@ __all__ = [
     "Index",
     "IndexedStrategy",
     "PostProcessor",
-    "Preparer",
     "Register",
     "Role",
     "Strategy",
     "VectorIndexedStrategy",
+    "WriteFilter",
 ]
 
 Role = Literal["document", "query"]
@@ -254,10 +254,10 @@ class Flusher(Protocol):
 
 
 @runtime_checkable
-class Preparer(Protocol):
+class WriteFilter(Protocol):
     """Sees each text before it is written to a memory file, and may change it, as to take keys out of it."""
 
-    def prepare(self, text: str, path: str) -> Prepared:
+    def filter(self, text: str, path: str) -> Filtered:
         """Return the text as it may be written. Called off the event loop; where it raises, nothing is written.
 
         :param text: what is about to be written: an entry, not the whole file.

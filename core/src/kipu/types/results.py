@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     Vectors = NDArray[np.float32]
 
 __all__ = [
-    "ArmScore",
     "Explanation",
     "FileInfo",
     "Hit",
@@ -34,6 +33,7 @@ __all__ = [
     "SkippedFile",
     "StageChange",
     "Status",
+    "StrategyScore",
     "VectorSpace",
 ]
 
@@ -106,7 +106,7 @@ class Hit:
 
 
 @attrs.frozen
-class ArmScore:
+class StrategyScore:
     """How one arm saw a hit: its rank among the hits, from 1, and its score in [0, 1].
 
     Those with equal scores share the best of their ranks; what the arm gave 0 has none.
@@ -131,7 +131,7 @@ class StageChange:
 class Explanation:
     """Why a result stands where it stands: what each arm of the strategy gave it, and what each stage changed."""
 
-    arms: Mapping[str, ArmScore]
+    arms: Mapping[str, StrategyScore]
     stages: Sequence[StageChange]
 
 
@@ -167,7 +167,7 @@ class SearchResults(list[SearchResult]):
     ``stale`` is true when files changed that the search could not take into account, and ``pending`` names them.
     ``degraded`` is true when the search had to go on with less than what was configured, as by words where the query
     could not be embedded. ``pending_vectors`` is how many chunks could be found by words only, because they are not
-    embedded yet. ``notes`` says why, in sentences for people. All are empty, 0 or false when all is well. ``absence``
+    embedded yet. ``notices`` says why, in sentences for people. All are empty, 0 or false when all is well. ``absence``
     is a sentence that says why the file of ``search(..., explain_path=...)`` is not among the results.
     """
 
@@ -177,7 +177,7 @@ class SearchResults(list[SearchResult]):
         *,
         pending: Sequence[str] = (),
         degraded: bool = False,
-        notes: Sequence[str] = (),
+        notices: Sequence[str] = (),
         stale: bool | None = None,
         pending_vectors: int = 0,
         absence: str | None = None,
@@ -185,7 +185,7 @@ class SearchResults(list[SearchResult]):
         super().__init__(results)
         self.pending = list(pending)
         self.degraded = degraded
-        self.notes = list(notes)
+        self.notices = list(notices)
         self.stale = bool(self.pending) if stale is None else stale
         self.pending_vectors = pending_vectors
         self.absence = absence
@@ -229,7 +229,7 @@ class IndexReport:
     may yet be read are ``pending``, and what the index has of them is kept. ``missing`` names folders that are
     configured or were indexed before and are not there now: what the index holds of them is kept until they come back
     or until ``index(prune=True)``. ``embedded`` is how many texts were embedded, and ``pending_vectors`` how many
-    chunks are found by words only until they are. ``notes`` are sentences for people.
+    chunks are found by words only until they are. ``notices`` are sentences for people.
     """
 
     added: int = 0
@@ -241,7 +241,7 @@ class IndexReport:
     skipped: list[SkippedFile] = attrs.field(factory=list)
     pending: list[str] = attrs.field(factory=list)
     missing: list[str] = attrs.field(factory=list)
-    notes: list[str] = attrs.field(factory=list)
+    notices: list[str] = attrs.field(factory=list)
     seconds: float = 0.0
     embedded: int = 0
     pending_vectors: int = 0
@@ -268,11 +268,11 @@ class FileInfo:
 class Status:
     """The state of a workspace and of its index.
 
-    ``sources`` are the labels with the number of their files; ``pending``, ``skipped``, ``missing`` and ``notes`` mean
-    the same as in an `IndexReport`. ``index_bytes`` is the size of the index on disk. ``embedder`` is the name of the
-    one that is used, None where searches go by words; ``vectors`` counts the chunks that have a vector, by the identity
-    of the embedder, of which there may be several side by side; ``pending_vectors`` counts those without one of the
-    embedder that is used.
+    ``sources`` are the labels with the number of their files; ``pending``, ``skipped``, ``missing`` and ``notices``
+    mean the same as in an `IndexReport`. ``index_bytes`` is the size of the index on disk. ``embedder`` is the name of
+    the embedder in use, None where searches go by words. ``vectors`` counts the chunks that have a vector, by the
+    identity of the embedder: several may have vectors side by side. ``pending_vectors`` counts the chunks without a
+    vector of the embedder in use.
     """
 
     workspace: str
@@ -282,7 +282,7 @@ class Status:
     pending: list[str]
     skipped: list[SkippedFile]
     missing: list[str]
-    notes: list[str]
+    notices: list[str]
     strategy: str
     chunker: str
     postprocessors: list[str]

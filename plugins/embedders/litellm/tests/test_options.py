@@ -87,7 +87,7 @@ async def test_everything_can_be_set_in_kipu_toml(tmp_path: Path, server: Any, m
     async with Memory(tmp_path) as memory:
         report = await memory.reindex()
         status = await memory.status()
-    assert (report.embedded, report.pending_vectors, report.notes) == (1, 0, [])
+    assert (report.embedded, report.pending_vectors, report.notices) == (1, 0, [])
     assert status.vectors == {f"litellm:{MODEL} dimensions=16 api_base={server.url}": 1}
     assert server.count == 1
 

@@ -118,7 +118,7 @@ async def test_a_memory_is_embedded_with_what_kipu_toml_says(tmp_path: Path) -> 
     async with Memory(tmp_path) as memory:
         report = await memory.reindex()
         status = await memory.status()
-    assert report.notes == []
+    assert report.notices == []
     assert report.pending_vectors == 0
     assert status.vectors == {SentenceTransformers(MODEL).identity: report.chunks}
 

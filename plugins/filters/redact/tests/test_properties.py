@@ -9,7 +9,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from kipu_redact import Redact
+from kipu_filter_redact import Redact
 
 SECRETS = [token for token, _ in made_keys.tokens().values()]
 ASSIGNED = [around.replace("§", secret) for around, (secret, _) in made_keys.surroundings().items()]
@@ -67,7 +67,7 @@ PLACEHOLDER = re.compile(r"\[redacted: [^\]\n]*\]")
 
 
 def redacted(text: str) -> str:
-    return Redact().prepare(text, "memory/notes.md").text
+    return Redact().filter(text, "memory/notes.md").text
 
 
 @given(text=ANY_TEXT)
@@ -75,10 +75,10 @@ def redacted(text: str) -> str:
 @example("password = " + SECRETS[0] + SECRETS[2])
 @example("İ" * 50 + "password = hunter2hunter2")
 def test_a_text_that_was_redacted_is_not_changed_again(text: str) -> None:
-    once = Redact().prepare(text, "memory/notes.md")
-    again = Redact().prepare(once.text, "memory/notes.md")
-    assert (again.text, list(again.notes)) == (once.text, [])
-    assert bool(once.notes) == (once.text != text)
+    once = Redact().filter(text, "memory/notes.md")
+    again = Redact().filter(once.text, "memory/notes.md")
+    assert (again.text, list(again.notices)) == (once.text, [])
+    assert bool(once.notices) == (once.text != text)
 
 
 @given(text=ANY_TEXT)

@@ -1,7 +1,7 @@
 """Takes keys, tokens and passwords out of a text before it is written.
 
-`kipu_redact.tokens` knows those that show by themselves what they are, `kipu_redact.assignments` those that only their
-surroundings give away, as in ``password = ...``. Here they are replaced, and reported.
+`kipu_filter_redact.tokens` knows those that show by themselves what they are, `kipu_filter_redact.assignments` those
+that only their surroundings give away, as in ``password = ...``. Here they are replaced, and reported.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from kipu import hookimpl
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from kipu.types import Prepared, Preparer, Register
+    from kipu.types import Filtered, Register, WriteFilter
 
     from .found import Found
 
@@ -53,19 +53,19 @@ class Redact:
         metadata={"help": "Keys or passwords that may stay, each in full, such as those of documentation."},
     )
 
-    def prepare(self, text: str, path: str) -> Prepared:
+    def filter(self, text: str, path: str) -> Filtered:
         """Return the text without the secrets that it shows, and a sentence for each kind of them.
 
         All else stays as it is, and so does the number of lines. A text that was prepared before does not change.
         """
-        from kipu.types import Prepared
+        from kipu.types import Filtered
 
-        notes: list[str] = []
+        notices: list[str] = []
         # What stood beside a secret may only now be seen for one: nothing is left for a second time.
         while secrets := self._secrets(text):
-            notes += _describe(text, secrets)
+            notices += _describe(text, secrets)
             text = _replace(text, secrets)
-        return Prepared(text, notes, secret=bool(notes))
+        return Filtered(text, notices, secret=bool(notices))
 
     def _secrets(self, text: str) -> list[Found]:
         """The secrets in the text, by their place; where several overlap, one that covers all of them."""
@@ -127,5 +127,5 @@ def _sentence(label: str, lines: Sequence[int]) -> str:
 
 
 @hookimpl
-def kipu_prepare_write(register: Register[Preparer]) -> None:
+def kipu_register_write_filters(register: Register[WriteFilter]) -> None:
     register("redact", Redact)

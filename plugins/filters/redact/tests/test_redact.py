@@ -10,8 +10,8 @@ from typing import Any
 import made_keys
 import pytest
 
-from kipu.types import Preparer
-from kipu_redact import Redact, kipu_prepare_write
+from kipu.types import WriteFilter
+from kipu_filter_redact import Redact, kipu_register_write_filters
 
 TOKENS = made_keys.tokens()
 SURROUNDINGS = made_keys.surroundings()
@@ -19,7 +19,7 @@ EXAMPLE = "AKIA" + "IOSFODNN7EXAMPLE"
 
 
 def redacted(text: str) -> str:
-    return Redact().prepare(text, "memory/notes.md").text
+    return Redact().filter(text, "memory/notes.md").text
 
 
 # --- What is taken out ---------------------------------------------------------------------------------------------
@@ -178,8 +178,8 @@ def test_a_known_key_that_is_assigned_has_its_own_label() -> None:
     ],
 )
 def test_what_is_no_secret_stays(text: str) -> None:
-    prepared = Redact().prepare(text, "memory/notes.md")
-    assert (prepared.text, list(prepared.notes)) == (text, [])
+    prepared = Redact().filter(text, "memory/notes.md")
+    assert (prepared.text, list(prepared.notices)) == (text, [])
 
 
 @pytest.mark.parametrize(
@@ -222,13 +222,13 @@ def test_an_image_in_base_64_stays() -> None:
 
 
 def test_a_note_says_what_was_replaced_and_in_which_line() -> None:
-    notes = Redact().prepare(f"one\r\ntwo\r\nthe key {TOKENS['AWS'][0]}\r\n", "memory/notes.md").notes
-    assert notes == ["An AWS access key in line 3 was replaced by [redacted: AWS access key]."]
+    notices = Redact().filter(f"one\r\ntwo\r\nthe key {TOKENS['AWS'][0]}\r\n", "memory/notes.md").notices
+    assert notices == ["An AWS access key in line 3 was replaced by [redacted: AWS access key]."]
 
 
 def test_there_is_one_note_for_each_kind() -> None:
     text = f"password: {made_keys.password()}\n{TOKENS['GitHub'][0]}\n\npassword: {made_keys.password()}"
-    assert Redact().prepare(text, "memory/notes.md").notes == [
+    assert Redact().filter(text, "memory/notes.md").notices == [
         "2 passwords in lines 1 and 4 were replaced by [redacted: password].",
         "A GitHub token in line 2 was replaced by [redacted: GitHub token].",
     ]
@@ -236,7 +236,7 @@ def test_there_is_one_note_for_each_kind() -> None:
 
 def test_many_lines_are_counted_and_not_all_named() -> None:
     text = "\n".join(f"password: {made_keys.password()}" for _ in range(15))
-    assert Redact().prepare(text, "memory/notes.md").notes == [
+    assert Redact().filter(text, "memory/notes.md").notices == [
         "15 passwords in lines 1, 2, 3, 4, 5, 6, 7, 8, 9, 10 and 5 more were replaced by [redacted: password]."
     ]
 
@@ -247,7 +247,7 @@ def test_many_lines_are_counted_and_not_all_named() -> None:
 def test_what_is_allowed_stays_and_all_else_goes() -> None:
     other = TOKENS["AWS"][0]
     text = f"AWS_ACCESS_KEY={EXAMPLE} and {EXAMPLE} and {other}"
-    assert Redact(allow=[EXAMPLE]).prepare(text, "memory/notes.md").text == text.replace(
+    assert Redact(allow=[EXAMPLE]).filter(text, "memory/notes.md").text == text.replace(
         other, "[redacted: AWS access key]"
     )
 
@@ -276,13 +276,16 @@ def test_a_list_that_allows_nothing_sensible_is_refused(allow: Any, message: str
 
 def test_the_plugin_registers_its_preparer() -> None:
     registered: dict[str, Any] = {}
-    kipu_prepare_write(registered.__setitem__)
+    kipu_register_write_filters(registered.__setitem__)
     assert registered == {"redact": Redact}
-    assert isinstance(Redact(), Preparer)
+    assert isinstance(Redact(), WriteFilter)
 
 
 def test_nothing_is_imported_before_a_text_is_prepared() -> None:
-    code = "import sys, kipu_redact; print([name for name in sys.modules if name.startswith('kipu_redact.')])"
+    code = (
+        "import sys, kipu_filter_redact; "
+        "print([name for name in sys.modules if name.startswith('kipu_filter_redact.')])"
+    )
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "[]\n"
 
 
@@ -292,7 +295,7 @@ def test_texts_are_prepared_in_many_threads_at_once(capfd: pytest.CaptureFixture
         f"{EXAMPLE} {number} {token} password: {made_keys.password()}\n" * 20
         for number, (token, _) in enumerate(TOKENS.values())
     ]
-    alone = [redact.prepare(text, "memory/notes.md") for text in texts]
+    alone = [redact.filter(text, "memory/notes.md") for text in texts]
     with ThreadPoolExecutor(8) as threads:
-        assert list(threads.map(lambda text: redact.prepare(text, "memory/notes.md"), texts * 4)) == alone * 4
+        assert list(threads.map(lambda text: redact.filter(text, "memory/notes.md"), texts * 4)) == alone * 4
     assert capfd.readouterr() == ("", "")
