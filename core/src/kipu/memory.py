@@ -6,6 +6,8 @@ import asyncio
 import inspect
 from typing import TYPE_CHECKING, Any, TypeVar
 
+import attrs
+
 from .indexing.synchronizer import ignore_progress
 from .keeping.forget import Forgetting
 from .keeping.remember import Keeping
@@ -58,7 +60,7 @@ class Memory(SearchableMemory):
             self._workspace.root / HIDDEN_FOLDER,
             self._workspace.allows,
             None if scope is None else lambda real: self._scope.sees(self._workspace.name_of(real)),
-            self._database.notes,
+            self._database.notices,
         )
         self._where = where = Locating(self.config, self._database, self._workspace, self._scope)
         self._keeping = Keeping(self.config, self._components, self._syncing, self._writer, where)
@@ -175,7 +177,7 @@ class Memory(SearchableMemory):
         :raises OutsideScopeError: the source or the file belongs to another scope.
         :raises ChunkNotFoundError: there is no chunk that could be superseded.
         :raises WritingBusyError: another process has been writing for too long.
-        :raises PluginFailedError: a preparer failed; nothing was written.
+        :raises PluginFailedError: a write filter failed; nothing was written.
         """
         return await self._kept(
             lambda: self._keeping.remember(
@@ -410,8 +412,12 @@ class Memory(SearchableMemory):
         )
 
     async def _kept(self, work: Callable[[], Awaitable[Answer]]) -> Answer:
-        await self._begin()
-        return await work()
+        with self._context.notices.collect() as notices:
+            await self._begin()
+            answer = await work()
+        if not notices or not hasattr(answer, "notices"):
+            return answer
+        return attrs.evolve(answer, notices=list(dict.fromkeys([*notices, *answer.notices])))  # type: ignore[misc]
 
     async def _begin(self) -> None:
         """Finish what a killed process left half done in the memory files."""

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from .components import Components, name_of
 from .config import MemoryConfig, load_config
+from .context import Context
 from .errors import ConfigurationError, QueryError
 from .index.database import INDEX_FILE, Database
 from .indexing.synchronizer import Syncing, ignore_progress
@@ -60,6 +61,9 @@ class SearchableMemory:
         self._database = Database(self._workspace.root / HIDDEN_FOLDER / INDEX_FILE)
         self._components = Components(self.plugins, self.config)
         self._scope = Scope.of(scope)
+        self._context = Context(
+            self.config, self._workspace, self._database, self.plugins, self._components, self._scope
+        )
         self._syncing = Syncing(
             self.config,
             self._database,

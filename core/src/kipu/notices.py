@@ -1,0 +1,43 @@
+"""Sentences for people that come up during a call: collected while it runs, returned once."""
+
+from __future__ import annotations
+
+import contextlib
+from contextvars import ContextVar
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+__all__ = ["Notices"]
+
+
+class Notices:
+    """The collector of one memory.
+
+    Concurrent calls do not see each other's notices: what is added goes to the innermost `collect` of the task that
+    adds it. A notice that is added outside of any call, as by a background task, waits for the next one.
+    """
+
+    def __init__(self) -> None:
+        self._waiting: list[str] = []
+        self._collected: ContextVar[list[str] | None] = ContextVar("kipu_notices", default=None)
+
+    def add(self, *sentences: str) -> None:
+        """Add sentences, each of them once."""
+        collected = self._collected.get()
+        into = self._waiting if collected is None else collected
+        into.extend(sentence for sentence in dict.fromkeys(sentences) if sentence not in into)
+
+    @contextlib.contextmanager
+    def collect(self) -> Iterator[list[str]]:
+        """Collect what is added until the end of the block, after what was waiting."""
+        collected, self._waiting = self._waiting, []
+        token = self._collected.set(collected)
+        try:
+            yield collected
+        except BaseException:
+            self._waiting += collected  # an error has no room for them
+            raise
+        finally:
+            self._collected.reset(token)
