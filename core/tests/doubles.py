@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import attrs
 import numpy as np
 
-from kipu import Chunk, Hit
+from kipu import Chunk, FlushConfig, Hit, MemoryConfig, SearchConfig, WritingConfig
+from kipu.types import Distillation, Filtered
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -210,3 +211,40 @@ def named(memory: Memory, **embedders: Any) -> Memory:
     for name, factory in embedders.items():
         register(name, factory)
     return memory
+
+
+KEY = "AKIASECRET"
+
+
+@attrs.frozen
+class Hush:
+    """Takes one key out, and what stands behind the word password."""
+
+    def filter(self, text: str, path: str) -> Filtered:
+        text = text.replace(KEY, "[redacted: key]")
+        head, colon, _ = text.partition("password: ")
+        said = f"{head}{colon}[redacted: password]" if colon else text
+        found = "[redacted" in said
+        return Filtered(said, ["A key was replaced."] if found else [], secret=found)
+
+
+@attrs.frozen
+class Answers:
+    """A model that always says the same."""
+
+    text: str = "- a fact"
+    tokens: int = 0
+
+    async def distill(self, messages: Any, *, instructions: str, model: str | None = None) -> Distillation:
+        return Distillation(self.text, tokens=self.tokens)
+
+
+def configured(workspace: Path, flusher: Any = None, **flush: Any) -> MemoryConfig:
+    """A configuration that takes keys out of what is written, and has a model."""
+    return MemoryConfig(
+        workspace,
+        search=SearchConfig(strategy=Words(), postprocessors=[]),
+        writing=WritingConfig(filters=[Hush()]),
+        flush=FlushConfig(flusher=flusher or Answers(), **flush),
+        timezone="UTC",
+    )

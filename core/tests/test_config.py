@@ -231,7 +231,7 @@ def test_a_memory_reads_the_file_of_its_workspace(workspace: Path) -> None:
         ({"use": "everything", "share": 1}, Everything(share=1.0)),
         ({"use": "everything", "weights": {"a": 1}}, Everything(weights={"a": 1.0})),
         ({"use": "everything", "limit": 3, "words": ["a"]}, Everything(limit=3, words=["a"])),
-        ({"use": "everything", "path": "notices", "enabled": False}, Everything(path=Path("notices"), enabled=False)),
+        ({"use": "everything", "path": "notes", "enabled": False}, Everything(path=Path("notes"), enabled=False)),
         (Everything(count=7), Everything(count=7)),
     ],
     ids=str,

@@ -86,12 +86,12 @@ def plugins(site: Site) -> Plugins:
 def test_the_hooks_are_these() -> None:
     assert sorted(HOOKS) == [
         "kipu_indexed",
-        "kipu_register_write_filters",
         "kipu_register_chunkers",
         "kipu_register_embedders",
         "kipu_register_flushers",
         "kipu_register_postprocessors",
         "kipu_register_strategies",
+        "kipu_register_write_filters",
         "kipu_searched",
     ]
 

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from kipu.keeping.edits import below_headings, check_heading
-from kipu.markdown import entries_of, format_entry, read_metadata
+from kipu.keeping.edits import check_heading
+from kipu.markdown import below_headings, entries_of, format_entry, read_metadata
 from kipu.search.recall import without_recalled
 from kipu.search.snippets import snippet
 

@@ -326,7 +326,7 @@ async def test_a_folder_behind_a_link_is_listened_to_wherever_the_link_leads(
 @NO_LINKS
 async def test_a_memory_that_is_a_link_is_listened_to(config: Config, write: Write, workspace: Path) -> None:
     (workspace / "memory").rmdir()
-    (workspace / "memory").symlink_to(workspace / "notices", target_is_directory=True)
+    (workspace / "memory").symlink_to(workspace / "notes", target_is_directory=True)
     async with watched(config()) as watching:
         write("notes/a.md", "alpha\n")
         await watching.until(lambda: watching.told)

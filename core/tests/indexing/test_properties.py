@@ -26,7 +26,7 @@ from kipu.sync import Memory
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-FOLDERS = ["memory", "memory/team", "memory/team/deep", "memory/other", "memory/.hidden", "notices"]
+FOLDERS = ["memory", "memory/team", "memory/team/deep", "memory/other", "memory/.hidden", "notes"]
 NAMES = ["a.md", "b.md", "2026-11-29.md", "2026-02-30 no date.md", "UPPER.MD", "\u65e5\u8a18.markdown", "no memory.txt"]
 # Few and small, so that equal paragraphs, equal files and edits that keep the size are frequent.
 PARAGRAPHS = ["alpha", "gamma", "alpha\nbeta", "# Heading", "# Header!", "na\u00efve caf\u00e9", "\u6771\u4eac", " "]

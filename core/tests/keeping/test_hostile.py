@@ -7,55 +7,19 @@ import json
 import os
 import shutil
 from pathlib import Path
-from typing import Any
 
 import attrs
 import pytest
-from doubles import Words
+from doubles import KEY, Answers, configured
 
-from kipu import FilesConfig, FlushConfig, Memory, MemoryConfig, SearchConfig, WritingConfig
+from kipu import FilesConfig, Memory
 from kipu.distill.model import facts_of
 from kipu.errors import BudgetExceededError, KipuError, MemoryFileError, NotWrittenError, QueryError
 from kipu.keeping import exchanging, steps
 from kipu.keeping import transaction as writing
 from kipu.sqlite import choose_driver
-from kipu.types import Distillation, Filtered
 
-KEY = "AKIASECRET"
 LINKS = pytest.mark.skipif(not hasattr(os, "symlink") or os.name == "nt", reason="there are no symbolic links")
-
-
-@attrs.frozen
-class Hush:
-    """Takes one key out, and what stands behind the word password."""
-
-    def filter(self, text: str, path: str) -> Filtered:
-        text = text.replace(KEY, "[redacted: key]")
-        head, colon, _ = text.partition("password: ")
-        said = f"{head}{colon}[redacted: password]" if colon else text
-        found = "[redacted" in said
-        return Filtered(said, ["A key was replaced."] if found else [], secret=found)
-
-
-@attrs.frozen
-class Answers:
-    """A model that always says the same."""
-
-    text: str = "- a fact"
-    tokens: int = 0
-
-    async def distill(self, messages: Any, *, instructions: str, model: str | None = None) -> Distillation:
-        return Distillation(self.text, tokens=self.tokens)
-
-
-def configured(workspace, flusher=None, **flush):
-    return MemoryConfig(
-        workspace,
-        search=SearchConfig(strategy=Words(), postprocessors=[]),
-        writing=WritingConfig(filters=[Hush()]),
-        flush=FlushConfig(flusher=flusher or Answers(), **flush),
-        timezone="UTC",
-    )
 
 
 @pytest.fixture
@@ -412,9 +376,9 @@ async def test_a_pipe_with_the_name_of_a_memory_file_is_not_waited_for(kept, wor
 @pytest.mark.parametrize("link", ["memory", "memory/team"])
 async def test_a_folder_that_is_a_link_within_the_workspace_is_written_to(workspace, link):
     """It was said to be a place where Kipu looks for no memories, though it looks there."""
-    (workspace / "notices").mkdir()
+    (workspace / "notes").mkdir()
     (workspace / "memory").rmdir() if link == "memory" else None
-    (workspace / link).symlink_to(workspace / "notices", target_is_directory=True)
+    (workspace / link).symlink_to(workspace / "notes", target_is_directory=True)
     async with Memory(configured(workspace)) as memory:
         remembered = await memory.remember("The harbour opens at six.", file=f"{link}/hours.md")
         assert remembered.path == f"{link}/hours.md"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from test_keeping_hostile import KEY, configured
+from doubles import KEY, configured
 
 from kipu import Memory
 from kipu.errors import FileChangedError, MemoryFileError, QueryError

@@ -254,7 +254,7 @@ def test_a_package_is_named_only_where_it_is_one_of_ours(site: Site) -> None:
     [
         ("grpah", ["graph", "newest"], ' Did you mean "graph"?'),
         ("GRAPH", ["graph"], ' Did you mean "graph"?'),
-        ("notices", ["NOTES2"], ' Did you mean "NOTES2"?'),
+        ("notes", ["NOTES2"], ' Did you mean "NOTES2"?'),
         ("xyz", ["graph"], ""),
         ("graph", [], ""),
         ("", ["graph"], ""),

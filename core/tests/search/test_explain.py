@@ -42,7 +42,7 @@ class Without:
 
 
 @pytest.fixture
-def notices(write: Write) -> None:
+def notes(write: Write) -> None:
     write("memory/a.md", "red green blue\n")
     write("memory/b.md", "red green\n")
     write("memory/c.md", "red\n")
@@ -51,7 +51,7 @@ def notices(write: Write) -> None:
     write("memory/bad.md", "\0")
 
 
-@pytest.mark.usefixtures("notices")
+@pytest.mark.usefixtures("notes")
 async def test_each_result_has_its_arms_and_the_changes_of_each_stage(config: Config) -> None:
     async with Memory(config(postprocessors=[Halve("memory/a.md")])) as memory:
         memory.register_postprocessor("mine", Halve("memory/c.md"))
@@ -70,7 +70,7 @@ async def test_each_result_has_its_arms_and_the_changes_of_each_stage(config: Co
         assert [attrs.evolve(result, explanation=None) for result in results] == list(plain)
 
 
-@pytest.mark.usefixtures("notices")
+@pytest.mark.usefixtures("notes")
 async def test_arms_of_a_strategy_that_searches_with_others_are_ranked_one_by_one(config: Config) -> None:
     async with Memory(config(index={"embedder": Hashing()}, strategy=Both())) as memory:
         memory.register_strategy("near", Nearest())
@@ -109,7 +109,7 @@ async def test_what_an_arm_gave_nothing_has_no_rank(config: Config, write: Write
         assert {name: arm.rank for name, arm in result.explanation.arms.items()} == {"a": 1, "b": None}
 
 
-@pytest.mark.usefixtures("notices")
+@pytest.mark.usefixtures("notes")
 @pytest.mark.parametrize(
     ("path", "options", "said"),
     [
@@ -152,7 +152,7 @@ async def test_a_sentence_says_why_a_file_is_not_there(
     assert results.absence == said
 
 
-@pytest.mark.usefixtures("notices")
+@pytest.mark.usefixtures("notes")
 async def test_a_stage_that_left_a_file_out_is_named(config: Config) -> None:
     async with Memory(config(postprocessors=[])) as memory:
         memory.register_postprocessor("without", Without("memory/b.md"))

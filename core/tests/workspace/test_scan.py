@@ -148,11 +148,11 @@ def test_further_paths_are_folders_and_files_inside_and_outside(workspace: Path,
 def test_a_further_path_may_start_at_the_home_of_the_user(
     workspace: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    (tmp_path / "notices").mkdir()
-    (tmp_path / "notices" / "a.md").write_text("text", "utf-8")
+    (tmp_path / "notes").mkdir()
+    (tmp_path / "notes" / "a.md").write_text("text", "utf-8")
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.setenv("USERPROFILE", str(tmp_path))
-    assert names(workspace, ["~/notes"]) == [(tmp_path / "notices" / "a.md").resolve().as_posix()]
+    assert names(workspace, ["~/notes"]) == [(tmp_path / "notes" / "a.md").resolve().as_posix()]
 
 
 def test_the_whole_workspace_can_be_a_further_path(workspace: Path, write: Write) -> None:

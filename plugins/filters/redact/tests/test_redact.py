@@ -89,7 +89,7 @@ def test_a_key_with_the_backslashes_of_markdown_is_replaced(name: str) -> None:
     around = "FlyV1 §" if name == "Fly.io" else "a\\_b § a\\_b"
     escaped = "".join(f"\\{letter}" if letter in "_-." else letter for letter in token)
     assert redacted(around.replace("§", escaped)) == around.replace("§", f"[redacted: {label}]")
-    assert Redact(allow=[token]).prepare(escaped, "memory/notes.md").text == escaped or name == "Fly.io"
+    assert Redact(allow=[token]).filter(escaped, "memory/notes.md").text == escaped or name == "Fly.io"
 
 
 def test_keys_beside_each_other_are_all_replaced() -> None:
@@ -254,7 +254,7 @@ def test_what_is_allowed_stays_and_all_else_goes() -> None:
 
 def test_a_part_of_a_secret_does_not_allow_it() -> None:
     token, label = TOKENS["GitHub"]
-    assert Redact(allow=[token[:20]]).prepare(token, "memory/notes.md").text == f"[redacted: {label}]"
+    assert Redact(allow=[token[:20]]).filter(token, "memory/notes.md").text == f"[redacted: {label}]"
 
 
 @pytest.mark.parametrize(
@@ -274,14 +274,14 @@ def test_a_list_that_allows_nothing_sensible_is_refused(allow: Any, message: str
 # --- The plugin ----------------------------------------------------------------------------------------------------
 
 
-def test_the_plugin_registers_its_preparer() -> None:
+def test_the_plugin_registers_its_filter() -> None:
     registered: dict[str, Any] = {}
     kipu_register_write_filters(registered.__setitem__)
     assert registered == {"redact": Redact}
     assert isinstance(Redact(), WriteFilter)
 
 
-def test_nothing_is_imported_before_a_text_is_prepared() -> None:
+def test_nothing_is_imported_before_a_text_is_filtered() -> None:
     code = (
         "import sys, kipu_filter_redact; "
         "print([name for name in sys.modules if name.startswith('kipu_filter_redact.')])"
@@ -289,7 +289,7 @@ def test_nothing_is_imported_before_a_text_is_prepared() -> None:
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "[]\n"
 
 
-def test_texts_are_prepared_in_many_threads_at_once(capfd: pytest.CaptureFixture[str]) -> None:
+def test_texts_are_filtered_in_many_threads_at_once(capfd: pytest.CaptureFixture[str]) -> None:
     redact = Redact(allow=[EXAMPLE])
     texts = [
         f"{EXAMPLE} {number} {token} password: {made_keys.password()}\n" * 20
