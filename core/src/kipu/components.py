@@ -2,48 +2,29 @@
 
 from __future__ import annotations
 
-import asyncio
-import inspect
-import json
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import attrs
 
 from .config import STANDARD_FILTERS, STANDARD_FLUSHER, STANDARD_POSTPROCESSORS
-from .errors import ConfigurationError, EmbedderError, KipuError, QueryError
+from .errors import ConfigurationError, KipuError, QueryError
 from .index.strategy_tables import indexed_strategies, needs_vectors
 from .plugins.build import build_component, with_options
-from .plugins.manager import check_component, options_of
+from .plugins.manager import check_component
 
 if TYPE_CHECKING:
     from .config import MemoryConfig
     from .plugins.manager import Plugins
-    from .types import Chunker, Embedder, Flusher, PostProcessor, Strategy, WriteFilter
+    from .types import Chunker, Flusher, PostProcessor, Strategy, WriteFilter
 
-__all__ = ["ChosenEmbedder", "Components", "Pipeline", "name_of"]
+__all__ = ["Components", "Pipeline", "name_of"]
 
 STANDARD_EMBEDDER = "onnx"
 STANDARD_STRATEGY = ("hybrid", "vector", "keyword")
 STRATEGY_BY_WORDS = "keyword"
 # The order of the stages that a search may switch on; those of the user come after them.
 _ORDER_OF_STAGES = ("threshold", "decay", "mmr")
-
-
-@attrs.frozen
-class ChosenEmbedder:
-    """An embedder, what messages call it, and the recipe to make it again in another process: JSON without secrets.
-
-    ``destination`` is where it sends texts, None where they stay on this machine; ``secrets`` are the options that the
-    recipe leaves out.
-    """
-
-    name: str
-    embedder: Embedder
-    identity: str
-    recipe: str
-    destination: str | None
-    secrets: Mapping[str, Any] = attrs.field(repr=False)
 
 
 @attrs.frozen
@@ -82,8 +63,6 @@ class Components:
         self._stages: list[tuple[str, PostProcessor]] | None = None
         self._filters: list[tuple[str, WriteFilter]] | None = None
         self._flusher: tuple[Any, Flusher] | None = None
-        self._embedder: ChosenEmbedder | None = None
-        self._earlier: dict[str, ChosenEmbedder | None] = {}
 
     # --- what is configured ----------------------------------------------------------------------------------------
 
@@ -250,77 +229,6 @@ class Components:
             self._flusher = (choice, build_component(self._plugins, "flusher", choice, "flush.flusher"))
         return self._flusher[1]
 
-    # --- the embedder ----------------------------------------------------------------------------------------------
-
-    async def embedder(self, choice: Any = None) -> ChosenEmbedder | None:
-        """The embedder that is used, or another by its choice; None where there is none.
-
-        :raises PluginError: it is configured, and cannot be used: searches go by words.
-        :raises ConfigurationError: it is configured with an option or a value that cannot be.
-        """
-        if choice is not None:
-            try:
-                return await self._made(choice, "embedder")
-            except ConfigurationError as error:  # nothing but a name was given
-                name = name_of(choice)
-                raise ConfigurationError(
-                    f"{error} Say it in kipu.toml, and then run kipu reindex: [index] "
-                    f'embedder = {{ use = "{name}", ... }}'
-                ) from None
-        if self._embedder is None and self.embedder_choice is not None:
-            self._embedder = await self._made(self.embedder_choice, "index.embedder")
-        return self._embedder
-
-    async def earlier_embedder(self, recipe: str, identity: str, chosen: ChosenEmbedder) -> ChosenEmbedder | None:
-        """The embedder that made the vectors of an earlier time.
-
-        None where it cannot be made any more, or would send the query to where the chosen one sends nothing: who has
-        left a provider has left it. Its key, and all that is secret, is that of the chosen one, and no other.
-        """
-        if identity not in self._earlier:
-            self._earlier[identity] = await self._made_by(recipe, identity, chosen)
-        return self._earlier[identity]
-
-    async def _made_by(self, recipe: str, identity: str, chosen: ChosenEmbedder) -> ChosenEmbedder | None:
-        try:
-            choice = json.loads(recipe)
-            if not isinstance(choice, dict) or not isinstance(choice.get("use"), str):
-                return None  # it was given as an object
-            factory = self._plugins.find("embedder", choice["use"]).factory
-            hidden, same = _secret_options(factory), type(chosen.embedder) is factory
-            choice = {name: value for name, value in choice.items() if name not in hidden}
-            made = await self._made(choice | (dict(chosen.secrets) if same else {}), "embedder")
-        except (KipuError, ValueError):
-            return None  # its plugin or its model is gone: what it embedded cannot be compared with anything new
-        if made.identity != identity:
-            return None
-        # A key that it would find by itself was never meant for it.
-        stays = made.destination is None
-        return made if stays or (made.destination == chosen.destination and (same or not hidden)) else None
-
-    async def _made(self, choice: Any, where: str) -> ChosenEmbedder:
-        embedder = build_component(self._plugins, "embedder", choice, where)
-        try:
-            identity = await asyncio.to_thread(lambda: embedder.identity)
-        except (Exception, SystemExit) as error:
-            said = str(error) if isinstance(error, KipuError) else f"{type(error).__name__}: {error}."
-            raise EmbedderError(f"{where}: {said}") from error
-        _check_embedder(where, embedder, identity)
-        destination = getattr(embedder, "destination", f"that of {identity}, which does not say")
-        secrets = _secrets(choice, embedder)
-        return ChosenEmbedder(name_of(choice), embedder, identity, _recipe(choice, secrets), destination, secrets)
-
-    async def close_embedders(self) -> None:
-        """Close the embedders; they are made again when they are needed again."""
-        made = [self._embedder, *self._earlier.values()]
-        self._embedder = None
-        self._earlier.clear()
-        for each in made:
-            close = getattr(each.embedder, "close", None) if each else None
-            closing = close() if callable(close) else None
-            if inspect.isawaitable(closing):
-                await closing
-
     # --- components of one's own -----------------------------------------------------------------------------------
 
     def register_strategy(self, name: str, strategy: Strategy) -> None:
@@ -359,49 +267,6 @@ def _switch_on(stages: list[tuple[str, PostProcessor]], name: str, registration:
 def _listed(value: Any) -> list[Any]:
     """What can be gone through as a list; else a list with the value itself."""
     return list(value) if isinstance(value, (Sequence, Mapping)) else [value]
-
-
-def _check_embedder(where: str, embedder: Any, identity: Any) -> None:
-    """Raise EmbedderError unless what an embedder says of itself can be."""
-    if not isinstance(identity, str) or not identity:
-        raise EmbedderError(f"{where}: the identity of an embedder is a text, not {identity!r}.")
-    batch_size = getattr(embedder, "batch_size", 1)
-    if type(batch_size) is not int or batch_size < 1:
-        raise EmbedderError(f"{where}: batch_size is a whole number of at least 1, not {batch_size!r}.")
-    destination = getattr(embedder, "destination", None)
-    if destination is not None and not isinstance(destination, str):
-        raise EmbedderError(f"{where}: destination is None or a text, not {destination!r}.")
-    languages = getattr(embedder, "languages", None)
-    if languages is not None and not (
-        isinstance(languages, Sequence)
-        and not isinstance(languages, str)
-        and all(isinstance(language, str) for language in languages)
-    ):
-        raise EmbedderError(f"{where}: languages is None or a list of codes, not {languages!r}.")
-
-
-def _secret_options(kind: type) -> set[str]:
-    """The names of the options that are written nowhere."""
-    return {field.name for field in options_of(kind) if field.metadata.get("secret")} if attrs.has(kind) else set()
-
-
-def _secrets(choice: Any, embedder: Any) -> dict[str, Any]:
-    """The secret options of an embedder, as they were chosen."""
-    names = _secret_options(type(embedder))
-    if isinstance(choice, (str, dict)):
-        return {
-            name: value for name, value in dict(choice if isinstance(choice, dict) else {}).items() if name in names
-        }
-    return {name: getattr(embedder, name) for name in names}
-
-
-def _recipe(choice: Any, secrets: Mapping[str, Any]) -> str:
-    """How to make an embedder again, without what must be written nowhere; ``null`` for one that was given as it is."""
-    if isinstance(choice, str):
-        return json.dumps({"use": choice})
-    if not isinstance(choice, dict):
-        return "null"
-    return json.dumps({name: value for name, value in choice.items() if name not in secrets})
 
 
 def name_of(choice: Any) -> str:

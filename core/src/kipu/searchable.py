@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from .components import Components, name_of
+from .components import Components
 from .config import MemoryConfig, load_config
 from .context import Context
 from .errors import ConfigurationError, QueryError
@@ -164,8 +164,8 @@ class SearchableMemory:
         """
         if embedder is not None and not isinstance(embedder, str):
             raise QueryError(f"embedder must be the name of an embedder, not {embedder!r}.")
-        same = embedder is not None and embedder == name_of(self._components.embedder_choice)
-        chosen = await self._components.embedder(None if same else embedder)
+        embedders = self._syncing.embeddings.embedders
+        chosen = await (embedders.configured() if embedder is None else embedders.named(embedder))
         if chosen is None:
             raise ConfigurationError("There is no embedder to use. The offline one comes with: pip install kipu")
         await self._begin()

@@ -455,7 +455,7 @@ async def test_an_embedder_that_needs_options_says_where_they_are_given(meaning:
         with pytest.raises(ConfigurationError) as caught:
             await memory.reindex("demanding")
     assert str(caught.value) == (
-        'embedder, embedder "demanding": it needs "model". Say it in kipu.toml, and then run kipu reindex: [index] '
+        'embedder, embedder "demanding": it needs "model". Configure it in kipu.toml, then run kipu reindex: [index] '
         'embedder = { use = "demanding", ... }'
     )
 

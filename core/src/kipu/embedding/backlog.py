@@ -35,10 +35,10 @@ from .client import Asking, embedding_text
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
-    from ..components import ChosenEmbedder
     from ..index.database import Database
     from ..index.vectors import PendingText, State
     from ..types import Vectors
+    from .identity import ConfiguredEmbedder
     from .turns import Turns
 
 __all__ = ["EmbeddingReport", "Run"]
@@ -87,7 +87,7 @@ class Run:
 
     database: Database
     turns: Turns
-    chosen: ChosenEmbedder
+    chosen: ConfiguredEmbedder
     strategies: Mapping[str, Any]
     report: EmbeddingReport
     again: bool

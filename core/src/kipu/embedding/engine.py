@@ -32,10 +32,10 @@ from .turns import Turns
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from ..components import ChosenEmbedder, Components
     from ..index.database import Database
     from ..index.vectors import KnownSpace
     from ..types import VectorSpace
+    from .identity import ConfiguredEmbedder, Embedders
 
 __all__ = ["BACKGROUND", "EmbeddingReport", "Embeddings"]
 
@@ -60,14 +60,14 @@ class Embeddings:
     def __init__(
         self,
         database: Database,
-        components: Components,
+        embedders: Embedders,
         strategies: Callable[[], Mapping[str, Any]],
         cache_bytes: int,
         sees: Callable[[str], bool],
     ) -> None:
         self._sees = sees
         self._database = database
-        self._components = components
+        self.embedders = embedders
         self._strategies = strategies
         self._cache_bytes = cache_bytes
         self._running: tuple[asyncio.AbstractEventLoop | None, asyncio.Lock] = (None, asyncio.Lock())
@@ -88,7 +88,7 @@ class Embeddings:
             run.cancel()
         if runs:
             await asyncio.wait(runs)
-        await self._components.close_embedders()
+        await self.embedders.close()
 
     def go_on_unless_closed(self, times_closed: int) -> None:
         """Raise if the memory was closed since: then nothing more is asked for.
@@ -115,7 +115,7 @@ class Embeddings:
     async def identity(self) -> str | None:
         """The identity of the embedder that is used; None where there is none, or it cannot be used."""
         try:
-            chosen = await self._components.embedder()
+            chosen = await self.embedders.configured()
         except PluginError:
             return None
         return chosen.identity if chosen else None
@@ -123,7 +123,7 @@ class Embeddings:
     async def problem(self, *, ask: bool = False) -> str | None:
         """Why the embedder cannot be used, as far as can be told without asking it, or by asking for one vector."""
         try:
-            chosen = await self._components.embedder()
+            chosen = await self.embedders.configured()
             if chosen is None or not ask:
                 return None
             async with self._database.reader() as connection:
@@ -137,7 +137,7 @@ class Embeddings:
 
     async def run(
         self,
-        chosen: ChosenEmbedder | None,
+        chosen: ConfiguredEmbedder | None,
         *,
         limit: int | None = None,
         again: bool = False,
@@ -171,7 +171,7 @@ class Embeddings:
 
     async def _run(
         self,
-        chosen: ChosenEmbedder,
+        chosen: ConfiguredEmbedder,
         limit: int | None,
         again: bool,
         backoff: Sequence[float],
@@ -224,21 +224,21 @@ class Embeddings:
             self._turns.give_up()
         return self._running[1]
 
-    def _answered_lately(self, chosen: ChosenEmbedder) -> bool:
+    def _answered_lately(self, chosen: ConfiguredEmbedder) -> bool:
         return time.monotonic() - self._answered.get(chosen.identity, float("-inf")) < _PAUSE_SECONDS
 
-    def paused(self, chosen: ChosenEmbedder) -> str:
+    def paused(self, chosen: ConfiguredEmbedder) -> str:
         """Why an embedder is not asked for now: it failed a short while ago. Empty where it is."""
         until, reason = self._pauses.get(chosen.identity, (0.0, ""))
         return reason if time.monotonic() < until else ""
 
-    def _pause(self, chosen: ChosenEmbedder, error: EmbedderError) -> str:
+    def _pause(self, chosen: ConfiguredEmbedder, error: EmbedderError) -> str:
         self._answered.pop(chosen.identity, None)
         reason = str(error) if str(error).endswith((".", "!", "?")) else f"{error}."
         self._pauses[chosen.identity] = (time.monotonic() + _PAUSE_SECONDS, reason)
         return reason
 
-    async def _finish(self, chosen: ChosenEmbedder, wait: float, *, tidy: bool) -> int:
+    async def _finish(self, chosen: ConfiguredEmbedder, wait: float, *, tidy: bool) -> int:
         """Count what is pending; once nothing waits, other spaces need no tables, and old vectors may go."""
         async with self._database.reader() as connection:
             space = await space_of(connection, chosen.identity)
@@ -250,7 +250,7 @@ class Embeddings:
                 await evict(connection, space, self._cache_bytes)
         return pending
 
-    async def expect_all(self, chosen: ChosenEmbedder) -> None:
+    async def expect_all(self, chosen: ConfiguredEmbedder) -> None:
         """Have everything embedded anew by the next run. The embedder is asked for the dimension that it has now."""
         try:
             (vector,) = await Asking(chosen.name, chosen.embedder).vectors([PROBE], "document")
@@ -267,13 +267,13 @@ class Embeddings:
 
     # --- in the background -----------------------------------------------------------------------------------------
 
-    def go_on_in_background(self, chosen: ChosenEmbedder) -> None:
+    def go_on_in_background(self, chosen: ConfiguredEmbedder) -> None:
         """Embed what is still pending while other things are done, as long as this event loop runs."""
         task = self._background
         if task is None or task.done() or task.get_loop() is not asyncio.get_running_loop():
             self._background = asyncio.create_task(self._go_on(chosen), name=BACKGROUND)
 
-    async def _go_on(self, chosen: ChosenEmbedder) -> None:
+    async def _go_on(self, chosen: ConfiguredEmbedder) -> None:
         try:
             await self.run(chosen)
         except IndexUnavailableError:
@@ -292,7 +292,7 @@ class Embeddings:
         :param notes: takes a sentence for people that says why it could not, or that an earlier embedder answers.
         """
         try:
-            chosen = await self._components.embedder()
+            chosen = await self.embedders.configured()
         except PluginError as error:
             notices.append(f"{_BY_WORDS} {error}")
             return None, True
@@ -341,13 +341,13 @@ class Embeddings:
 
     async def _best(
         self,
-        chosen: ChosenEmbedder,
+        chosen: ConfiguredEmbedder,
         known: Mapping[str, KnownSpace],
         lacking: Mapping[VectorSpace, int],
         awaited: int,
         chunks: int,
         notices: list[str],
-    ) -> tuple[ChosenEmbedder, VectorSpace] | None:
+    ) -> tuple[ConfiguredEmbedder, VectorSpace] | None:
         """The embedder that is used and its space; or, as long as more is to come, an earlier one that has more.
 
         :param lacking: how many chunks have no vector in a space; ``awaited`` are those that are still to get one.
@@ -357,7 +357,7 @@ class Embeddings:
         if wanted is None or awaited:
             others = [each for each in known.values() if each is not wanted and lacking[each.space] < own]
             for other in sorted(others, key=lambda each: lacking[each.space]):
-                earlier = await self._components.earlier_embedder(other.recipe, other.space.identity, chosen)
+                earlier = await self.embedders.earlier(other.recipe, other.space.identity, chosen)
                 if earlier is not None:
                     name = f'"{earlier.name}"' if earlier.name != chosen.name else "the one before, of the same name,"
                     notices.append(

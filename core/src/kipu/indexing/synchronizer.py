@@ -6,10 +6,10 @@ Indexing does it all, and a search as much as it can without making anybody wait
 from __future__ import annotations
 
 import asyncio
+import functools
 import time
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from ..embedding.engine import Embeddings
 from ..errors import IndexUnavailableError, KipuError, PluginError, PluginFailedError
 from ..index.queries import count_chunks
 from ..index.strategy_tables import backfill, drop_all, indexed_strategies, is_fault_of_tables, needs_vectors, tables_of
@@ -21,8 +21,10 @@ from .indexer import Indexer, missing_folders
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping, Sequence
 
-    from ..components import ChosenEmbedder, Components, Pipeline
+    from ..components import Components, Pipeline
     from ..config import MemoryConfig
+    from ..embedding.engine import Embeddings
+    from ..embedding.identity import ConfiguredEmbedder
     from ..index.database import Database
     from ..plugins.manager import Plugins
     from ..types import SearchResults
@@ -70,12 +72,19 @@ class Syncing:
         self._embed_from = 0.0
         self._unwritable = ""
         self._lock = asyncio.Lock()
-        self.embeddings = Embeddings(
-            database,
-            components,
-            lambda: indexed_strategies(components.used_strategies),
-            config.index.cache_bytes,
-            scope.sees,
+
+    @functools.cached_property
+    def embeddings(self) -> Embeddings:
+        """The vectors of this memory. Only what needs vectors imports what makes them."""
+        from ..embedding.engine import Embeddings
+        from ..embedding.identity import Embedders
+
+        return Embeddings(
+            self._database,
+            Embedders(self._plugins, self._components),
+            lambda: indexed_strategies(self._components.used_strategies),
+            self._config.index.cache_bytes,
+            self._scope.sees,
         )
 
     @property
@@ -112,7 +121,7 @@ class Syncing:
         return report
 
     async def reindex(
-        self, chosen: ChosenEmbedder, *, force: bool, on_progress: Callable[[int, int], None]
+        self, chosen: ConfiguredEmbedder, *, force: bool, on_progress: Callable[[int, int], None]
     ) -> IndexReport:
         """Take in everything, and embed all that is pending for an embedder that need not be the one that is used."""
         if self._nothing_there:
@@ -285,7 +294,7 @@ class Syncing:
     async def _embed(
         self,
         report: IndexReport,
-        chosen: ChosenEmbedder | None = None,
+        chosen: ConfiguredEmbedder | None = None,
         *,
         on_progress: Callable[[int, int], None] = ignore_progress,
         again: bool = True,
@@ -295,7 +304,7 @@ class Syncing:
             if not any(map(needs_vectors, self._used.values())):
                 return
             try:
-                chosen = await self._components.embedder()
+                chosen = await self.embeddings.embedders.configured()
             except PluginError as error:
                 report.notices.append(f"Nothing was embedded, and searches go by words. {error}")
                 async with self._database.reader() as connection:
@@ -310,7 +319,7 @@ class Syncing:
     async def _embed_some(self, results: SearchResults, embed: bool, on_progress: Callable[[int, int], None]) -> None:
         """Embed a part of what is pending before a search, and leave the rest to the background."""
         try:
-            chosen = await self._components.embedder()
+            chosen = await self.embeddings.embedders.configured()
         except PluginError:  # it is told when the query is to be embedded
             async with self._database.reader() as connection:
                 results.pending_vectors = await count_chunks(connection)
