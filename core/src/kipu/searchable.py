@@ -64,15 +64,7 @@ class SearchableMemory:
         self._context = Context(
             self.config, self._workspace, self._database, self.plugins, self._components, self._scope
         )
-        self._syncing = Syncing(
-            self.config,
-            self._database,
-            self._workspace,
-            self.plugins,
-            self._components,
-            self._scope,
-            background=background,
-        )
+        self._syncing = Syncing(self._context, background=background)
         self._reading = Reading(
             self.config,
             self._database,

@@ -119,12 +119,10 @@ async def test_a_renamed_file_keeps_its_vectors_and_is_found_under_its_name(mean
         assert [result.path for result in await memory.search("one", source="team")] == ["memory/team/b.md"]
 
 
-async def test_most_is_embedded_in_the_background_of_a_search(
-    meaning: Any, write: Write, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("kipu.indexing.synchronizer._SEARCH_EMBEDS", 64)
+async def test_most_is_embedded_in_the_background_of_a_search(meaning: Any, write: Write) -> None:
     fill(write, 300)
     async with meaning(Hashing(dimension=2048)) as memory:
+        memory._syncing.embeddings.search_embeds = 64
         results = await memory.search("note299")
         assert results[0].path == "memory/299.md"  # the newest come first
         assert results.pending_vectors == 236
@@ -134,10 +132,7 @@ async def test_most_is_embedded_in_the_background_of_a_search(
         assert (results[0].path, results.pending_vectors, results.notices) == ("memory/003.md", 0, [])
 
 
-async def test_closing_ends_what_runs_in_the_background(
-    meaning: Any, write: Write, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("kipu.indexing.synchronizer._SEARCH_EMBEDS", 64)
+async def test_closing_ends_what_runs_in_the_background(meaning: Any, write: Write) -> None:
     fill(write, 300)
     started = asyncio.Event()
 
@@ -153,6 +148,7 @@ async def test_closing_ends_what_runs_in_the_background(
 
     embedder = Slow()
     async with meaning(embedder) as memory:
+        memory._syncing.embeddings.search_embeds = 64
         await memory.search("note1")
         await started.wait()
     assert embedder.closed == 1
@@ -392,14 +388,12 @@ async def test_only_a_text_that_is_too_long_is_split(meaning: Any, write: Write,
 # --- another embedder ----------------------------------------------------------------------------------------------
 
 
-async def test_the_earlier_vectors_answer_until_there_are_new_ones(
-    meaning: Any, write: Write, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("kipu.indexing.synchronizer._SEARCH_EMBEDS", 64)
+async def test_the_earlier_vectors_answer_until_there_are_new_ones(meaning: Any, write: Write) -> None:
     fill(write, 300)
     async with named(meaning("hashing"), hashing=Hashing) as memory:
         await memory.index()
     async with named(meaning("other"), hashing=Hashing, other=Other) as memory:
+        memory._syncing.embeddings.search_embeds = 64
         results = await memory.search("note3")
         assert (results[0].path, results.degraded) == ("memory/003.md", False)
         assert results.notices == [

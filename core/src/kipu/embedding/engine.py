@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 from ..errors import EmbedderError, IndexUnavailableError, PluginError
 from ..index.database import BUSY_SECONDS
-from ..index.strategy_tables import needs_vectors, retire, tables_of
+from ..index.queries import count_chunks
+from ..index.strategy_tables import indexed_strategies, needs_vectors, retire, tables_of
 from ..index.vectors import (
     AWAITED,
     count_lacking,
@@ -27,15 +28,16 @@ from ..index.vectors import (
 from ..types import QueryEmbedding
 from .backlog import PROBE, EmbeddingReport, Run
 from .client import BACKOFF_SECONDS, Asking, unknown_share
+from .identity import Embedders
 from .turns import Turns
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from ..index.database import Database
+    from ..context import Context
     from ..index.vectors import KnownSpace
     from ..types import VectorSpace
-    from .identity import ConfiguredEmbedder, Embedders
+    from .identity import ConfiguredEmbedder
 
 __all__ = ["BACKGROUND", "EmbeddingReport", "Embeddings"]
 
@@ -43,6 +45,10 @@ BACKGROUND = "kipu-embedding"
 """The name of the task that goes on embedding behind a search."""
 
 _PAUSE_SECONDS = 60.0
+# A search prefers to answer without some vectors over waiting long for another process that writes.
+_SEARCH_WAITS_SECONDS = 2.0
+# After a failed write, searches skip embedding for this long.
+_UNWRITABLE_SECONDS = 60.0
 _LOCK_FILE = "embedding.lock"
 _NEXT_TIME = "Nothing is lost: the next indexing tries again."
 _BY_WORDS = "This search went by words."
@@ -53,25 +59,23 @@ _logger = logging.getLogger("kipu")
 class Embeddings:
     """The vectors of one memory.
 
-    :param strategies: what keeps tables of vectors, by the name of its class.
-    :param sees: whether whoever uses this memory may be told of a file.
+    :param background: whether to go on embedding in the background of a search.
+    :param search_embeds: how many texts a search embeds before it answers. The others follow in the background, or with
+        the next search.
     """
 
-    def __init__(
-        self,
-        database: Database,
-        embedders: Embedders,
-        strategies: Callable[[], Mapping[str, Any]],
-        cache_bytes: int,
-        sees: Callable[[str], bool],
-    ) -> None:
-        self._sees = sees
-        self._database = database
-        self.embedders = embedders
-        self._strategies = strategies
-        self._cache_bytes = cache_bytes
+    def __init__(self, context: Context, *, background: bool = True, search_embeds: int = 256) -> None:
+        self.embedders = Embedders(context)
+        self.search_embeds = search_embeds
+        self._in_background = background
+        self._sees = context.scope.sees
+        self._database = context.database
+        self._components = context.components
+        self._cache_bytes = context.config.index.cache_bytes
         self._running: tuple[asyncio.AbstractEventLoop | None, asyncio.Lock] = (None, asyncio.Lock())
-        self._turns = Turns(database.path.with_name(_LOCK_FILE))
+        self._turns = Turns(context.database.path.with_name(_LOCK_FILE))
+        self._skipped_until = 0.0  # searches do not embed before: what they embedded could not be stored
+        self._skipped_because = ""
         self._pauses: dict[str, tuple[float, str]] = {}  # by identity: until when, and why
         self._answered: dict[str, float] = {}  # by identity: when it did last
         self._background: asyncio.Task[None] | None = None
@@ -133,7 +137,76 @@ class Embeddings:
             return str(error)
         return f'"{chosen.name}" answers, but {vector}.' if isinstance(vector, str) else None
 
+    def _strategies(self) -> dict[str, Any]:
+        return indexed_strategies(self._components.used_strategies)
+
+    async def _count_chunks(self) -> int:
+        async with self._database.reader() as connection:
+            return await count_chunks(connection)
+
     # --- embedding what is pending ---------------------------------------------------------------------------------
+
+    async def embed_all(
+        self,
+        chosen: ConfiguredEmbedder | None = None,
+        *,
+        again: bool = True,
+        on_progress: Callable[[int, int], None] = lambda done, total: None,
+    ) -> EmbeddingReport:
+        """Embed everything that is pending.
+
+        :param chosen: the embedder, by default the configured one.
+        :param again: whether to try again the texts that were refused, and an embedder that failed just now.
+        :raises IndexUnavailableError: the index cannot be written, or the memory was closed meanwhile.
+        """
+        try:
+            chosen = chosen or await self.embedders.configured()
+        except PluginError as error:
+            notice = f"Nothing was embedded, and searches go by words. {error}"
+            return EmbeddingReport(pending=await self._count_chunks(), failed=True, notices=[notice])
+        return await self.run(chosen, again=again, on_progress=on_progress)
+
+    async def embed_before_search(
+        self, *, embed: bool, on_progress: Callable[[int, int], None] = lambda done, total: None
+    ) -> EmbeddingReport:
+        """Embed a part of what is pending, and leave the rest to the background.
+
+        :param embed: False to count what is pending, and no more.
+        """
+        try:
+            chosen = await self.embedders.configured()
+        except PluginError:  # embedding the query says why
+            return EmbeddingReport(pending=await self._count_chunks(), failed=True)
+        if chosen is None:
+            return EmbeddingReport()
+        times_closed = self.times_closed
+        async with self._database.reader() as connection:
+            known = (await known_spaces(connection)).get(chosen.identity)
+            report = EmbeddingReport(pending=await count_pending(connection, known.space if known else None))
+        if not report.pending or not embed:
+            return report
+        if time.monotonic() < self._skipped_until:
+            report.notices.append(self._skipped_because)
+            return report
+        if self.paused(chosen) or self.running:
+            return report
+        try:
+            done = await self.run(
+                chosen, limit=self.search_embeds, backoff=(), wait=_SEARCH_WAITS_SECONDS, on_progress=on_progress
+            )
+        except IndexUnavailableError as error:
+            # What cannot be stored would be paid for again by every search.
+            if self.times_closed == times_closed:
+                self._skipped_until = time.monotonic() + _UNWRITABLE_SECONDS
+            self._skipped_because = f"What is new could not be embedded. {error}"
+            report.notices.append(self._skipped_because)
+            return report
+        if done.failed:
+            done.notices.clear()  # embedding the query says why
+        closed = self.times_closed != times_closed
+        if self._in_background and not closed and done.embedded >= self.search_embeds and done.pending:
+            self.go_on_in_background(chosen)
+        return done
 
     async def run(
         self,

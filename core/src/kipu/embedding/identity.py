@@ -20,8 +20,7 @@ from ..plugins.build import build_component
 from ..plugins.manager import options_of
 
 if TYPE_CHECKING:
-    from ..components import Components
-    from ..plugins.manager import Plugins
+    from ..context import Context
     from ..types import Embedder
 
 __all__ = ["ConfiguredEmbedder", "Embedders"]
@@ -46,9 +45,9 @@ class ConfiguredEmbedder:
 class Embedders:
     """The embedders of one memory, each built when it is first needed."""
 
-    def __init__(self, plugins: Plugins, components: Components) -> None:
-        self._plugins = plugins
-        self._components = components
+    def __init__(self, context: Context) -> None:
+        self._plugins = context.plugins
+        self._components = context.components
         self._configured: ConfiguredEmbedder | None = None
         self._earlier: dict[str, ConfiguredEmbedder | None] = {}
 

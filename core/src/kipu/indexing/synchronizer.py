@@ -10,10 +10,9 @@ import functools
 import time
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from ..errors import IndexUnavailableError, KipuError, PluginError, PluginFailedError
-from ..index.queries import count_chunks
+from ..errors import IndexUnavailableError, KipuError, PluginFailedError
 from ..index.strategy_tables import backfill, drop_all, indexed_strategies, is_fault_of_tables, needs_vectors, tables_of
-from ..index.vectors import count_pending, forget_vectors, known_spaces
+from ..index.vectors import forget_vectors
 from ..sqlite import is_want_of_a_table, sqlite_errors
 from ..types import IndexReport
 from .indexer import Indexer, missing_folders
@@ -21,15 +20,11 @@ from .indexer import Indexer, missing_folders
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping, Sequence
 
-    from ..components import Components, Pipeline
-    from ..config import MemoryConfig
+    from ..components import Pipeline
+    from ..context import Context
     from ..embedding.engine import Embeddings
     from ..embedding.identity import ConfiguredEmbedder
-    from ..index.database import Database
-    from ..plugins.manager import Plugins
     from ..types import SearchResults
-    from ..workspace.scan import Workspace
-    from ..workspace.scope import Scope
     from .indexer import Pending
 
 __all__ = ["Syncing", "ignore_progress"]
@@ -38,10 +33,6 @@ Answer = TypeVar("Answer")
 
 # A search would rather answer from a slightly older index, and say so, than wait long for another process.
 _SEARCH_WAITS_SECONDS = 2.0
-# How many texts a search embeds before it answers; the others follow in the background, or with the next one.
-_SEARCH_EMBEDS = 256
-# How long no search embeds after one could not store what it had embedded.
-_UNWRITABLE_SECONDS = 60.0
 
 
 def ignore_progress(done: int, total: int) -> None:
@@ -53,39 +44,26 @@ class Syncing:
 
     def __init__(
         self,
-        config: MemoryConfig,
-        database: Database,
-        workspace: Workspace,
-        plugins: Plugins,
-        components: Components,
-        scope: Scope,
+        context: Context,
         *,
         background: bool,
     ) -> None:
-        self._config = config
-        self._database = database
-        self._workspace = workspace
-        self._plugins = plugins
-        self._components = components
-        self._scope = scope
+        self._context = context
+        self._config = context.config
+        self._database = context.database
+        self._workspace = context.workspace
+        self._plugins = context.plugins
+        self._components = context.components
+        self._scope = context.scope
         self._background = background
-        self._embed_from = 0.0
-        self._unwritable = ""
         self._lock = asyncio.Lock()
 
     @functools.cached_property
     def embeddings(self) -> Embeddings:
         """The vectors of this memory. Only what needs vectors imports what makes them."""
         from ..embedding.engine import Embeddings
-        from ..embedding.identity import Embedders
 
-        return Embeddings(
-            self._database,
-            Embedders(self._plugins, self._components),
-            lambda: indexed_strategies(self._components.used_strategies),
-            self._config.index.cache_bytes,
-            self._scope.sees,
-        )
+        return Embeddings(self._context, background=self._background)
 
     @property
     def _nothing_there(self) -> bool:
@@ -217,7 +195,9 @@ class Syncing:
                 if pending.tables:
                     results.notices.append("The strategy has no index yet, and finds nothing without it: kipu index")
         if pipeline is not None and pipeline.needs_vectors:
-            await self._embed_some(results, wanted, on_embedding)
+            done = await self.embeddings.embed_before_search(embed=wanted, on_progress=on_embedding)
+            results.pending_vectors = done.pending
+            results.notices += done.notices
 
     async def _taken_in(
         self,
@@ -300,57 +280,13 @@ class Syncing:
         again: bool = True,
     ) -> None:
         """Embed all that is pending, and tell ``report`` what came of it."""
-        if chosen is None:
-            if not any(map(needs_vectors, self._used.values())):
-                return
-            try:
-                chosen = await self.embeddings.embedders.configured()
-            except PluginError as error:
-                report.notices.append(f"Nothing was embedded, and searches go by words. {error}")
-                async with self._database.reader() as connection:
-                    report.pending_vectors = await count_chunks(connection)
-                return
+        if chosen is None and not any(map(needs_vectors, self._used.values())):
+            return
         start = time.perf_counter()
-        done = await self.embeddings.run(chosen, again=again, on_progress=on_progress)
+        done = await self.embeddings.embed_all(chosen, again=again, on_progress=on_progress)
         report.seconds += time.perf_counter() - start
         report.embedded, report.pending_vectors = done.embedded, done.pending
         report.notices += done.notices
-
-    async def _embed_some(self, results: SearchResults, embed: bool, on_progress: Callable[[int, int], None]) -> None:
-        """Embed a part of what is pending before a search, and leave the rest to the background."""
-        try:
-            chosen = await self.embeddings.embedders.configured()
-        except PluginError:  # it is told when the query is to be embedded
-            async with self._database.reader() as connection:
-                results.pending_vectors = await count_chunks(connection)
-            return
-        if chosen is None:
-            return
-        times_closed = self.embeddings.times_closed
-        async with self._database.reader() as connection:
-            known = (await known_spaces(connection)).get(chosen.identity)
-            results.pending_vectors = await count_pending(connection, known.space if known else None)
-        if results.pending_vectors and embed and time.monotonic() < self._embed_from:
-            results.notices.append(self._unwritable)
-            return
-        if results.pending_vectors and embed and not self.embeddings.paused(chosen) and not self.embeddings.running:
-            try:
-                done = await self.embeddings.run(
-                    chosen, limit=_SEARCH_EMBEDS, backoff=(), wait=_SEARCH_WAITS_SECONDS, on_progress=on_progress
-                )
-            except IndexUnavailableError as error:
-                # What cannot be stored would be paid for again by every search.
-                if self.embeddings.times_closed == times_closed:
-                    self._embed_from = time.monotonic() + _UNWRITABLE_SECONDS
-                self._unwritable = f"What is new could not be embedded. {error}"
-                results.notices.append(self._unwritable)
-                return
-            results.pending_vectors = done.pending
-            if not done.failed:
-                results.notices += done.notices
-            closed = self.embeddings.times_closed != times_closed
-            if self._background and not closed and done.embedded >= _SEARCH_EMBEDS and done.pending:
-                self.embeddings.go_on_in_background(chosen)
 
     # --- a damaged index ---------------------------------------------------------------------------------------------
 
