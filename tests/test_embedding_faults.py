@@ -226,6 +226,7 @@ async def test_a_failure_costs_a_handful_of_calls(
         assert (await memory.index()).pending_vectors == 0
 
 
+@pytest.mark.slow
 async def test_no_answer_in_time_costs_one_call(workspace: Path, write: Write, server: EmbeddingServer) -> None:
     write("memory/a.md", "pier7\n")
     server.always(Slow(60.0))
@@ -235,6 +236,7 @@ async def test_no_answer_in_time_costs_one_call(workspace: Path, write: Write, s
         assert "within 5 seconds" in results.notices[0]
 
 
+@pytest.mark.slow
 async def test_a_server_that_sends_a_byte_now_and_then_is_given_up_in_time(
     workspace: Path, write: Write, server: EmbeddingServer
 ) -> None:

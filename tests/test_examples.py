@@ -18,6 +18,8 @@ from completion_server import CompletionServer
 if TYPE_CHECKING:
     from conftest import Environment
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).resolve().parents[1]
 EXAMPLES = ROOT / "examples"
 PLUGINS = sorted(path.parent.name for path in EXAMPLES.glob("*/pyproject.toml"))

@@ -494,6 +494,7 @@ async def test_fences_tables_and_headings_stay_whole(memory, workspace, write):
 # --- 20: JSON is polluted; characters crash pipes ------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_json_is_the_only_thing_on_stdout(workspace, write):
     write("memory/one.md", "alpha")
     write("memory/picture.md", b"\0\0\0")  # something to complain of
@@ -530,6 +531,7 @@ def test_a_workspace_with_a_typing_error_is_an_error_and_nothing_is_made(workspa
 # --- 24: indexing is quadratic -------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("edited", [False, True], ids=["new", "edited"])
 async def test_the_work_of_indexing_grows_with_the_number_of_chunks_and_not_with_its_square(
     tmp_path, monkeypatch, edited

@@ -12,6 +12,8 @@ import pytest
 if TYPE_CHECKING:
     from conftest import Environment
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).resolve().parents[1]
 
 

@@ -514,6 +514,7 @@ async def test_a_name_that_is_not_utf8_keeps_no_other_file_from_being_heard(
 # --- faults --------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 async def test_a_provider_that_fails_is_told_once_and_caught_up_with_when_it_is_back(
     config: Config, write: Write
 ) -> None:

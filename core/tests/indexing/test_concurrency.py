@@ -41,6 +41,7 @@ FACTS = 40
 # --- many processes ------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_two_writers_and_four_readers_at_once_meet_no_error_and_lose_nothing(workspace, tmp_path):
     writers = [start("write", workspace, name, str(SECONDS)) for name in ("one", "two")]
     readers = [start("read", workspace, name) for name in ("one", "two", "one", "two")]
@@ -56,6 +57,7 @@ def test_two_writers_and_four_readers_at_once_meet_no_error_and_lose_nothing(wor
         assert {fact(name, number) for number in range(int(facts))} <= texts
 
 
+@pytest.mark.slow
 def test_many_processes_that_make_the_index_at_the_same_moment_make_one(workspace, tmp_path):
     for number in range(50):
         (workspace / f"memory/{number}.md").write_text(f"alpha {number}", "utf-8")

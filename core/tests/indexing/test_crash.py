@@ -24,6 +24,8 @@ from kipu import Memory
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Generator, Iterator
 
+pytestmark = pytest.mark.slow
+
 KILLS = 60
 FILES = 150
 # Small batches, so that a run has many transactions and many moments between two of them.

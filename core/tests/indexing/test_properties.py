@@ -323,6 +323,7 @@ def file_systems_tick_fast() -> Iterator[None]:
         yield
 
 
+@pytest.mark.slow
 class TestFiles(Files.TestCase):
     settings = settings(
         max_examples=30,

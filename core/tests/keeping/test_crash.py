@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 
     from kipu import MemoryConfig
 
+pytestmark = pytest.mark.slow
+
 KILLS = 15  # of each of the seven kinds below
 PROCESSES = 8
 NOTES = 50

@@ -111,6 +111,7 @@ async def test_undoing_brings_back_what_was_not_forgotten(workspace):
 # --- what is forgotten ---------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 async def test_what_another_process_still_reads_is_taken_away_later(workspace):
     (workspace / "memory/a.md").write_text("alpha\n\nxylophonequartz\n", "utf-8")
     async with Memory(configured(workspace)) as memory:

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import attrs
+import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
@@ -415,6 +416,7 @@ def _made_afresh(workspace: Path, copy: Path) -> dict[str, list[tuple[Any, ...]]
         shutil.rmtree(copy)
 
 
+@pytest.mark.slow
 class TestKeeping(Keeping.TestCase):
     settings = settings(
         max_examples=12,
@@ -427,6 +429,7 @@ class TestKeeping(Keeping.TestCase):
 # --- through the front door ----------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @given(files(), texts)
 @settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
 def test_what_is_remembered_in_any_file_and_forgotten_again_leaves_it_as_it_was(tmp_path_factory, data, text):

@@ -104,6 +104,7 @@ async def test_a_name_of_a_file_or_a_heading_cannot_either(memory: Memory, write
     assert 'source="memory/a&quot;>&lt;memory x=&quot;/b.md:1"' in text
 
 
+@pytest.mark.slow
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     paragraphs=st.lists(

@@ -130,6 +130,7 @@ for model in ("openai/a", "voyage/a"):
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("before", ["", "import litellm", "logging.getLogger('LiteLLM').setLevel(logging.DEBUG)"])
 def test_texts_are_logged_only_where_somebody_asked_litellm_for_it(server: EmbeddingServer, before: str) -> None:
     program = LOGGED.format(before=before, url=server.url)

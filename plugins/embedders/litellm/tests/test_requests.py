@@ -342,6 +342,7 @@ async def test_any_other_refusal_is_final_and_says_what_the_provider_said(server
     assert server.count == 1
 
 
+@pytest.mark.slow
 async def test_an_answer_that_takes_too_long_is_final(server: EmbeddingServer) -> None:
     server.always(Slow(60))
     error = await failure(make(server, timeout=5))
@@ -350,6 +351,7 @@ async def test_an_answer_that_takes_too_long_is_final(server: EmbeddingServer) -
     assert server.count == 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("model", ["openai/text-embedding-3-small", "voyage/voyage-3.5", "ollama/nomic-embed-text"])
 async def test_an_answer_that_comes_byte_by_byte_is_ended_in_time(server: EmbeddingServer, model: str) -> None:
     server.always(Trickle())
@@ -446,6 +448,7 @@ print("litellm" in sys.modules)
     assert imported == "False"
 
 
+@pytest.mark.slow
 def test_a_program_prints_nothing_and_leaves_nothing_open(server: EmbeddingServer) -> None:
     program = f"""
 import asyncio, gc, sys

@@ -53,6 +53,7 @@ async def failure(flusher: LitellmFlusher) -> FlusherError:
 # --- the key -------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 async def test_a_refused_key_is_one_sentence_without_the_key(
     server: CompletionServer, caplog: pytest.LogCaptureFixture
 ) -> None:

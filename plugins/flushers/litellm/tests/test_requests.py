@@ -242,6 +242,7 @@ async def test_conversations_may_be_distilled_side_by_side_and_be_cancelled(serv
 # --- quiet ---------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("log", [False, True])
 def test_a_program_prints_nothing_leaves_nothing_open_and_logs_no_text(server: CompletionServer, log: bool) -> None:
     server.key = None

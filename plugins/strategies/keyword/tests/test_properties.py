@@ -50,6 +50,7 @@ ANY_TEXT = st.one_of(
 )
 
 
+@pytest.mark.slow
 @given(texts=st.lists(ANY_TEXT, min_size=1, max_size=4), query=ANY_TEXT)
 @example(texts=["a"], query='"')
 @example(texts=["redis \0 nul"], query="\0redis")
@@ -84,6 +85,7 @@ def test_a_token_has_no_space_and_no_quote_and_can_be_stored(text: str) -> None:
         token.encode("utf-8")
 
 
+@pytest.mark.slow
 @given(text=ANY_TEXT)
 @settings(deadline=None)
 def test_a_text_that_has_tokens_finds_itself_with_a_high_score(new_workspace: NewWorkspace, text: str) -> None:
@@ -98,6 +100,7 @@ def test_a_text_that_has_tokens_finds_itself_with_a_high_score(new_workspace: Ne
     asyncio.run(check())
 
 
+@pytest.mark.slow
 @given(
     kept=st.lists(ANY_TEXT, max_size=4),
     gone=st.lists(ANY_TEXT, max_size=4),

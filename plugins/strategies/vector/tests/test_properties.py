@@ -49,6 +49,7 @@ anything = settings(
 )
 
 
+@pytest.mark.slow
 @given(rows=many_vectors(), query=ROWS, limit=st.integers(1, 12), removed=st.data())
 @anything
 def test_the_answers_are_the_same_with_sqlite_vec_and_without_it(
@@ -75,6 +76,7 @@ def test_the_answers_are_the_same_with_sqlite_vec_and_without_it(
     asyncio.run(check())
 
 
+@pytest.mark.slow
 @given(rows=many_vectors(), query=ROWS, limit=st.integers(1, 6))
 @anything
 def test_no_chunk_that_is_not_a_candidate_is_nearer_than_is_said(
