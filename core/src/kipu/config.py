@@ -239,24 +239,19 @@ class FlushConfig:
 
 @attrs.frozen
 class SyncConfig:
-    """How changes on disk are noticed while a memory is watched."""
+    """How a memory that is watched notices changes on disk."""
 
     debounce_ms: int = attrs.field(
         default=1500,
         validator=_must("a whole number of at least 0", _is_count),
-        metadata={"help": "How long a file must be left alone before what changed is taken in, in milliseconds."},
-    )
-    longest_wait_ms: int = attrs.field(
-        default=10_000,
-        validator=_must("a whole number of at least 0", _is_count),
-        metadata={"help": "After how long it is taken in although it goes on changing, in milliseconds."},
+        metadata={"help": "How long to collect changes that follow each other, at most, in milliseconds."},
     )
     interval: float = attrs.field(
-        default=0.0,
+        default=30.0,
         validator=_must("a number of seconds of at least 0", _is_interval),
         metadata={
-            "help": "How often to look at all files, in seconds, for file systems that tell of no changes, such as "
-            "those of a network; 0 is never."
+            "help": "How often to check all files, in seconds, for what the file system does not report: changes on a "
+            "network drive, or behind a symlink. 0 is never."
         },
     )
 

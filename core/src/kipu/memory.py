@@ -84,15 +84,15 @@ class Memory(SearchableMemory):
         *,
         on_problem: Callable[[str], object] | None = None,
     ) -> bool:
-        """Take in what changes on disk as it changes, in the background, until `stop_watching` or `close`.
+        """Index what changes on disk as it changes, in the background, until `stop_watching` or `close`.
 
-        A search looks at the files by itself: watching is for who wants to be told, and for large workspaces, so that
-        the first search after many changes does not wait for them.
+        Searches look at the files by themselves. Watch a workspace to be notified of changes, or so that the first
+        search after many changes need not wait for them.
 
         :param on_event: called for each file with ``added``, ``changed``, ``renamed`` or ``removed``, its path, and
             what the index has of it; may be a coroutine function.
         :param on_problem: called with a sentence when something goes wrong, once; by default it is logged as a warning.
-        :return: False where another process, or another memory, watches this workspace already: nothing is done then.
+        :return: False if the workspace is already being watched, by this or another process.
         :raises IndexUnavailableError: the folder of the index cannot be written.
         """
         from .watch import Watcher
@@ -103,7 +103,7 @@ class Memory(SearchableMemory):
         def seen(event: Event, path: str, summary: FileSummary) -> object:
             return on_event(event, path, summary) if on_event is not None and self._scope.sees(path) else None
 
-        async def take_in() -> IndexReport:
+        async def update() -> IndexReport:
             await self._begin()
             report = await self._syncing.mended(
                 lambda: self._syncing.index(
@@ -112,7 +112,7 @@ class Memory(SearchableMemory):
             )
             return self._reading.visible(report)
 
-        watcher = Watcher(self._workspace, self._database, self.config.sync, take_in, seen, on_problem)
+        watcher = Watcher(self._context, update, seen, on_problem)
         if not watcher.claim():
             return False
         stop = asyncio.Event()
@@ -120,7 +120,7 @@ class Memory(SearchableMemory):
         return True
 
     async def stop_watching(self) -> None:
-        """Stop watching. What was taken in stays."""
+        """Stop watching."""
         if self._watching is not None:
             (stop, task), self._watching = self._watching, None
             stop.set()

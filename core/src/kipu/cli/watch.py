@@ -18,20 +18,21 @@ if TYPE_CHECKING:
 
 __all__ = ["watch_command"]
 
-_ANOTHER_WATCHES = 5
+_ALREADY_WATCHED = 5
 
 
 @click.command("watch")
 @scope_option
 @shared_options
 def watch_command(output: Output, workspace: Path, *, scope: str | None) -> int:
-    """Take in what changes on disk, as it changes, until Ctrl-C, or until nobody reads it any more.
+    """Index what changes on disk, as it changes, until Ctrl-C.
 
     With --json, each change is a line of JSON.
 
-    Searches look at the files by themselves: this is for who wants to see changes, and for large workspaces.
+    Searches check the files by themselves. Watch a workspace to see its changes, or so that the first search after many
+    changes need not wait for them.
     """
-    nobody_reads, problems = asyncio.Event(), list[OSError]()
+    closed, problems = asyncio.Event(), list[OSError]()
 
     def show(event: Event, path: str, summary: FileSummary) -> None:
         try:
@@ -41,15 +42,15 @@ def watch_command(output: Output, workspace: Path, *, scope: str | None) -> int:
                 output.data_line(f"{event} {harmless(path)} ({harmless(str(summary))})")
         except OSError as error:
             problems.append(error)
-            nobody_reads.set()
+            closed.set()
 
     async def work() -> int:
         async with open_memory(workspace, output, scope) as memory:
             if not await memory.start_watching(show, on_problem=output.note):
-                output.note(f"Another process watches {memory.workspace} already. Searches find what it takes in.")
-                return _ANOTHER_WATCHES
+                output.note(f"Another process already watches {memory.workspace}. Searches find what it indexes.")
+                return _ALREADY_WATCHED
             output.note(f"Watching {memory.workspace}. To stop: Ctrl-C")
-            await nobody_reads.wait()
+            await closed.wait()
             leave(1)
             if not isinstance(problems[0], BrokenPipeError):
                 raise problems[0]
