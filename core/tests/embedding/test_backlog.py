@@ -16,6 +16,7 @@ from doubles import Hashing, Nearest, Other, Words, always, answering, fill, nam
 
 from kipu import Memory
 from kipu.errors import EmbedderError, IndexUnavailableError, TextTooLongError
+from kipu.index.damage import find_damaged
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -388,54 +389,35 @@ def test_an_event_loop_that_ends_in_the_middle_leaves_nothing_locked(workspace: 
     assert done.stdout.split() == ["0", "0"], done.stderr
 
 
-# --- an index that somebody has changed -----------------------------------------------------------------------------
+# --- damaged vectors, and writes that fail --------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
     "statement",
     [
         "UPDATE embeddings SET vector = zeroblob(5) WHERE id = 2",
-        "UPDATE embeddings SET vector = zeroblob(32)",
-        "DELETE FROM embeddings WHERE id = 2",
+        "UPDATE embeddings SET vector = zeroblob(4 * 64) WHERE id = 2",
+        "UPDATE embeddings SET vector = CAST(x'0000c07f' || substr(vector, 5) AS BLOB)",
+        "UPDATE embeddings SET vector = CAST(x'ffff7f7f' || substr(vector, 5) AS BLOB)",
         "DELETE FROM embeddings",
         "UPDATE spaces SET dimension = 0",
-        "UPDATE spaces SET dimension = -1",
     ],
 )
-@pytest.mark.parametrize("force", [False, True])
-async def test_vectors_that_are_lost_or_cannot_be_are_made_again_by_indexing(
-    meaning: Any, write: Write, statement: str, force: bool
+async def test_damaged_vectors_are_ignored_and_embedded_again_by_force(
+    meaning: Any, write: Write, statement: str
 ) -> None:
     fill(write, 5)
     async with meaning() as memory:
         await memory.index()
         async with memory._database.transaction() as connection:
             await connection.execute(statement)
-        await memory.search("note1", strategy=None)
-        write("memory/copy.md", "note1 about topic1\n")  # whose vector would be taken from there
-        await memory.search("note1")
-        report = await memory.index(force=force)
-        assert report.pending_vectors == 0
-        async with memory._database.reader() as connection:
-            rows = await connection.execute_fetchall("SELECT length(vector) FROM embeddings")
-        assert [row[0] for row in rows] == [4 * 64] * 5
-        assert (await memory.search("note3"))[0].path == "memory/003.md"
-
-
-@pytest.mark.parametrize("number", ["00000000", "0000c07f", "0100807f", "0000807f", "ffff7f7f"])
-async def test_vectors_that_lost_bits_are_made_again_by_force(meaning: Any, write: Write, number: str) -> None:
-    fill(write, 5)
-    async with meaning() as memory:
-        await memory.index()
-        async with memory._database.transaction() as connection:
-            await connection.execute("UPDATE embeddings SET vector = ? WHERE id < 3", (bytes.fromhex(number) * 64,))
-        write("memory/copy.md", "note4 about topic4\n")
+        write("memory/copy.md", "note1 about topic1\n")  # its vector would be taken from the cache
         await memory.search("note1")
         report = await memory.index(force=True)
-        assert (report.embedded, report.pending_vectors, report.notices) == (2, 0, [])
-        for number_of_file in range(4):
-            found = await memory.search(f"note{number_of_file}")
-            assert found[0].path == f"memory/00{number_of_file}.md"
+        assert (report.pending_vectors, report.notices) == (0, [])
+        async with memory._database.reader() as connection:
+            assert await find_damaged(connection) == []
+        assert (await memory.search("note3"))[0].path == "memory/003.md"
 
 
 async def test_what_cannot_be_stored_is_not_embedded(

@@ -13,6 +13,7 @@ import click
 from .. import __version__
 from ..components import STANDARD_EMBEDDER
 from ..errors import KipuError, PluginError
+from ..index.damage import find_damaged
 from ..index.database import INDEX_FILE, Database
 from ..sqlite import choose_driver
 from ..workspace.scan import HIDDEN_FOLDER
@@ -109,18 +110,21 @@ def _plugins(workspace: Path) -> Iterator[Finding]:
 
 
 def _workspace(workspace: Path, output: Output) -> Iterator[Finding]:
-    async def work() -> tuple[Status, list[str], str | None, str]:
+    async def work() -> tuple[Status, list[str], str | None, str, int]:
+        async with database.reader() as connection:
+            damaged = len(await find_damaged(connection))
+        await database.close()
         async with open_memory(workspace, attrs.evolve(output, quiet=True)) as memory:
             status, wrong = await memory.status(), memory.check()
             unusable = await memory.check_embedder() if status.embedder is not None else None
-            return status, wrong, unusable, _no_embedder(memory)
+            return status, wrong, unusable, _no_embedder(memory), damaged
 
     database = Database(workspace.absolute() / HIDDEN_FOLDER / INDEX_FILE)
     if database.exists and (damage := database.damage()):
         yield Finding("problem", f"the index is damaged: {damage}", "The next search makes it anew, or: kipu index")
         return
     try:
-        status, wrong, unusable, no_embedder = run(work())
+        status, wrong, unusable, no_embedder, damaged = run(work())
     except KipuError as error:
         yield Finding("problem", f"the workspace {workspace} cannot be used")
         for line in str(error).split("\n"):
@@ -131,6 +135,8 @@ def _workspace(workspace: Path, output: Output) -> Iterator[Finding]:
     yield Finding("ok", f"workspace {status.workspace}: {count(status.files, 'file')}, {count(status.chunks, 'chunk')}")
     yield from _embedder(status, unusable, no_embedder)
     yield from _index(status, unusable)
+    if damaged:
+        yield Finding("problem", f"{count(damaged, 'vector')} in the index damaged, and ignored", "kipu index --force")
 
 
 def _embedder(status: Status, unusable: str | None, no_embedder: str) -> Iterator[Finding]:

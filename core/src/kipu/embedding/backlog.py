@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Any
 import attrs
 
 from ..errors import EmbedderError, PluginFailedError
-from ..index.mending import mend, something_lost
 from ..index.strategy_tables import backfill, is_fault_of_tables, outdated, tables_of
 from ..index.vectors import (
     BYTES_PER_NUMBER,
@@ -116,8 +115,6 @@ class Run:
         :raises EmbedderError: the embedder does not work.
         :raises IndexUnavailableError: the index cannot be written.
         """
-        if self.again:
-            await self._mend()
         async with self.database.reader() as connection:
             space = await space_of(connection, self.chosen.identity)
             self._total = min(limit or sys.maxsize, await count_pending(connection, space))
@@ -132,28 +129,6 @@ class Run:
             await self._settle()
         finally:
             self.report.notices += [*self._refusals(), *([stopped] if stopped else [])]
-
-    async def _mend(self) -> None:
-        """Have made again what was lost of vectors, and of the tables that are made of them: somebody asked for it."""
-        async with self.database.reader() as connection:
-            space = await space_of(connection, self.chosen.identity)
-            lost = space.id > 0 and await something_lost(connection, space)
-            tables = await tables_of(connection, self.strategies, self.chosen.identity)
-            stale = await outdated(connection, tables)
-            damaged = {each.key for each in tables if each not in stale and not await each.is_sound(connection)}
-        if lost or damaged:
-            async with self.database.transaction(self.wait) as connection:
-                if lost:
-                    await mend(connection, space)
-                tables = await tables_of(connection, self.strategies, self.chosen.identity)
-                stale = await outdated(connection, tables)
-                for each in tables:
-                    if each in stale or each.key in damaged:
-                        await backfill(connection, each)
-        self.report.notices += [
-            f"What the strategy {name} keeps of the vectors was damaged, and was made anew."
-            for name, _ in sorted(damaged)
-        ]
 
     async def _all(self, state: State) -> None:
         before = sys.maxsize

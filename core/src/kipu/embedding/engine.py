@@ -12,6 +12,7 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from ..errors import EmbedderError, IndexUnavailableError, PluginError
+from ..index.damage import drop_damaged
 from ..index.database import BUSY_SECONDS
 from ..index.queries import count_chunks
 from ..index.strategy_tables import indexed_strategies, needs_vectors, retire, tables_of
@@ -322,6 +323,11 @@ class Embeddings:
                 await retire(connection, await tables_of(connection, self._strategies(), chosen.identity), space)
                 await evict(connection, space, self._cache_bytes)
         return pending
+
+    async def drop_damaged(self) -> None:
+        """Have the next run embed again what has a damaged vector, or none."""
+        async with self._database.transaction() as connection:
+            await drop_damaged(connection)
 
     async def expect_all(self, chosen: ConfiguredEmbedder) -> None:
         """Have everything embedded anew by the next run. The embedder is asked for the dimension that it has now."""

@@ -14,7 +14,6 @@ import attrs
 
 from ..errors import ConfigurationError, KipuError, PluginFailedError
 from ..sqlite import is_trouble_with_the_file, sqlite_errors, uninterrupted
-from .mending import mend
 from .queries import CHUNK_COLUMNS, CHUNKS_AND_FILES, count_chunks, stored_chunk
 from .schema import kernel_tables
 from .vectors import known_spaces, sound, usable
@@ -122,13 +121,6 @@ class Tables:
             async with self._blamed(connection):
                 await self.strategy.remove(connection, *self._space, ids)
 
-    async def is_sound(self, connection: aiosqlite.Connection) -> bool:
-        """Whether they are as the strategy left them, as far as it can tell cheaply."""
-        if not hasattr(self.strategy, "is_sound"):
-            return True
-        async with self._blamed(connection):
-            return bool(await self.strategy.is_sound(connection, *self._space))
-
     async def scrub(self, connection: aiosqlite.Connection) -> None:
         """Leave nothing in them of what was removed; a strategy that cannot do that has them made anew."""
         if not hasattr(self.strategy, "scrub"):
@@ -219,12 +211,10 @@ async def backfill(
 ) -> None:
     """Make tables and fill them from the chunks or the vectors that the index has; no file is read for it.
 
-    Vectors that are damaged do not get into them, and are embedded again.
+    Damaged vectors are left out.
 
     :param on_progress: called with the number of chunks done and of all chunks.
     """
-    if tables.space is not None:
-        await mend(connection, tables.space)
     await tables.create(connection)
     total, done, last = await count_chunks(connection), 0, 0
     while True:

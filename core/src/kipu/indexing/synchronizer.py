@@ -84,6 +84,8 @@ class Syncing:
         times_closed = self.embeddings.times_closed
         report = await self._all_taken_in(force=force, prune=prune, on_progress=on_progress)
         self.embeddings.go_on_unless_closed(times_closed)
+        if force:
+            await self.embeddings.drop_damaged()
         await self._embed(report, on_progress=on_embedding, again=again)
         return report
 

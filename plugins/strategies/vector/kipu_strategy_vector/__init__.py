@@ -60,10 +60,6 @@ class Vector:
         if coarse.takes(space):
             await coarse.remove(connection, space, ids)
 
-    async def is_sound(self, connection: aiosqlite.Connection, space: VectorSpace) -> bool:
-        """Tell whether the tables for a space are whole, as far as that can be told without reading all of them."""
-        return not coarse.takes(space) or await coarse.is_sound(connection, space)
-
     async def scrub(self, connection: aiosqlite.Connection, space: VectorSpace) -> None:
         """Nothing is left to do: sqlite-vec overwrites what is removed with zeros."""
 

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
     from kipu.types import QueryEmbedding, Vectors, VectorSpace
 
-__all__ = ["Candidates", "add", "candidates", "create", "drop", "empty", "is_available", "is_sound", "remove", "takes"]
+__all__ = ["Candidates", "add", "candidates", "create", "drop", "empty", "is_available", "remove", "takes"]
 
 _logger = logging.getLogger("kipu.vector")
 
@@ -176,36 +176,6 @@ async def empty(connection: aiosqlite.Connection, space: VectorSpace) -> None:
             await connection.execute(f"DELETE FROM {name}")
 
 
-async def is_sound(connection: aiosqlite.Connection, space: VectorSpace) -> bool:
-    """Tell whether the tables have the chunks that they should have, and what vec0 keeps of them fits together.
-
-    What the vectors themselves say is not looked at.
-    """
-    table, error = _names(space)
-    chunks, rowids, vectors = (f"{table}_{shadow}" for shadow in _SHADOWS)
-    statement = f"""
-        SELECT
-            (SELECT count(*) FROM {error}) = 1
-            AND (SELECT count(*) FROM {rowids}) = (
-                SELECT count(*) FROM chunks
-                CROSS JOIN embeddings ON embeddings.space_id = ? AND embeddings.hash = chunks.hash
-            )
-            AND NOT EXISTS (
-                SELECT 1 FROM (SELECT DISTINCT chunk_id FROM {rowids}) AS needed
-                LEFT JOIN {chunks} AS kept ON kept.chunk_id = needed.chunk_id
-                LEFT JOIN {vectors} AS numbers ON numbers.rowid = needed.chunk_id
-                WHERE length(kept.validity) * 8 IS NOT kept.size OR length(kept.rowids) IS NOT kept.size * 8
-                    OR length(numbers.vectors) IS NOT kept.size * {space.dimension} OR kept.size IS NULL
-            )"""
-    try:
-        [(sound,)] = await connection.execute_fetchall(statement, (space.id,))
-    except (sqlite3.OperationalError, _driver().OperationalError) as said:
-        if not _is_of_tables(said):
-            raise
-        return False
-    return bool(sound)
-
-
 def _is_of_tables(error: Exception) -> bool:
     """Tell whether it is a statement or a table that SQLite complains of, and not the file, a lock or the disk."""
     generic = 1  # https://www.sqlite.org/rescode.html
@@ -237,9 +207,9 @@ async def candidates(
     try:
         rows = list(await connection.execute_fetchall(statement, [query.tobytes(), wanted, *parameters]))
     except (sqlite3.OperationalError, _driver().OperationalError) as said:
-        if not _is_of_tables(said) or "no such table" in str(said):  # which Kipu makes anew
+        if not _is_of_tables(said) or "no such table" in str(said):  # which Kipu makes again
             raise
-        _logger.warning("The index of vectors is damaged (%s), and is not used. To mend it: kipu index", said)
+        _logger.warning("The index of vectors is damaged (%s) and not used. To rebuild it: kipu index --force", said)
         return _PROVE_NOTHING
     distances = [row[1] for row in rows if row[1] is not None and math.isfinite(row[1])]
     errors = [row[0] for row in await connection.execute_fetchall(f"SELECT largest FROM {error}")]
