@@ -12,7 +12,7 @@ NEEDS_TORCH := ./plugins/embedders/sentence-transformers/
 EDITABLE := $(foreach folder,$(filter-out $(NEEDS_TORCH:./%=%),$(dir $(METADATA))),--editable ./$(folder))
 # The offline model is not in git. pip would have it made too, but silently.
 MODEL := plugins/models/minilm/kipu_model_minilm/model.onnx
-REFERENCE := $(wildcard docs/reference/*.md)
+REFERENCE := $(wildcard docs/reference/*.md) core/src/kipu/sync.pyi
 COG := $(BIN)/cog -I docs/reference
 
 # mkdocs-material would advertise its successor at every run.
@@ -61,7 +61,7 @@ check: $(DEVELOPMENT)  ## check style, types, the import rule and the docs
 docs: $(DEVELOPMENT)  ## show the docs in a browser while they are written
 	$(BIN)/mkdocs serve
 
-reference: $(DEVELOPMENT)  ## write the generated pages of docs/reference anew
+reference: $(DEVELOPMENT)  ## regenerate the pages of docs/reference, and the types of kipu.sync
 	$(COG) -r $(REFERENCE)
 
 format: $(DEVELOPMENT)  ## format the code

@@ -1,4 +1,4 @@
-"""`kipu.sync.Memory`: the same methods for code that is not async, wherever it runs."""
+"""`kipu.sync.Memory`: the methods of `kipu.Memory` for code that is not async, wherever it runs."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import pytest
 from doubles import Words
 
 import kipu
-from kipu.errors import QueryError
+from kipu.errors import MemoryClosedError, QueryError
 from kipu.sync import Memory
 
 if TYPE_CHECKING:
@@ -31,24 +31,18 @@ def public(cls: type) -> dict[str, Any]:
     return {name: member for name, member in members.items() if not name.startswith("_")}
 
 
-def test_it_has_the_methods_of_the_other_and_no_more() -> None:
-    instance = {"config", "plugins"}  # the other keeps these as attributes
-    assert public(Memory).keys() == public(kipu.Memory).keys() | instance
+def test_it_has_the_methods_of_the_async_memory_and_no_others() -> None:
+    attributes = {"config", "plugins"}  # of an instance, there
+    assert public(Memory).keys() == public(kipu.Memory).keys() | attributes
 
 
-@pytest.mark.parametrize("name", ["__init__", *sorted(public(kipu.Memory).keys() - {"workspace"})])
-def test_its_methods_have_the_same_signatures(name: str) -> None:
-    def plain(method: Any) -> list[tuple[Any, ...]]:
-        parameters = inspect.signature(method).parameters.values()
-        return [
-            (one.name, one.kind, "a function" if inspect.isfunction(one.default) else one.default, one.annotation)
-            for one in parameters
-        ]
-
-    ours, others = getattr(Memory, name), getattr(kipu.Memory, name)
-    assert plain(ours) == plain(others)
-    assert inspect.signature(ours).return_annotation == inspect.signature(others).return_annotation
-    assert not inspect.iscoroutinefunction(ours)
+def test_its_methods_have_the_same_signatures_and_docs() -> None:
+    for name, method in public(kipu.Memory).items():
+        if inspect.isfunction(method) and name != "close":
+            blocking = getattr(Memory, name)
+            assert inspect.signature(blocking) == inspect.signature(method)
+            assert blocking.__doc__ == method.__doc__
+            assert not inspect.iscoroutinefunction(blocking)
 
 
 def test_it_does_the_same(workspace: Path, config: Config, write: Write) -> None:
@@ -66,7 +60,7 @@ def test_it_does_the_same(workspace: Path, config: Config, write: Write) -> None
     assert progress == [(0, 1), (1, 1)]
 
 
-def test_errors_come_through(config: Config) -> None:
+def test_errors_are_raised(config: Config) -> None:
     with Memory(config()) as memory, pytest.raises(QueryError, match="max_results must be a whole number"):
         memory.search("anything", max_results=0)
 
@@ -95,13 +89,13 @@ def test_components_can_be_registered(config: Config, write: Write) -> None:
         assert memory.search("valkey", strategy="mine") == []
 
 
-async def test_it_works_inside_of_a_running_event_loop(config: Config, write: Write) -> None:
+async def test_it_works_inside_a_running_event_loop(config: Config, write: Write) -> None:
     write("memory/a.md", "valkey")
     with Memory(config()) as memory:
         assert len(memory.search("valkey")) == 1
 
 
-def test_threads_can_share_it(config: Config, write: Write) -> None:
+def test_threads_may_share_it(config: Config, write: Write) -> None:
     for number in range(20):
         write(f"memory/{number}.md", f"valkey word{number}")
     with Memory(config()) as memory, ThreadPoolExecutor(8) as pool:
@@ -112,14 +106,14 @@ def test_threads_can_share_it(config: Config, write: Write) -> None:
 
 
 def test_closing_waits_for_the_calls_of_other_threads(config: Config, write: Write) -> None:
-    started, goes_on = threading.Event(), threading.Event()
+    started, released = threading.Event(), threading.Event()
 
     class Slow:
         async def process(self, query: Any, hits: Any) -> Any:
             import asyncio
 
             started.set()
-            await asyncio.to_thread(goes_on.wait)
+            await asyncio.to_thread(released.wait)
             return hits
 
     write("memory/a.md", "valkey")
@@ -129,32 +123,35 @@ def test_closing_waits_for_the_calls_of_other_threads(config: Config, write: Wri
         searching = pool.submit(memory.search, "valkey")
         started.wait()
         closing = [pool.submit(memory.close) for _ in range(2)]
-        goes_on.set()
+        released.set()
         assert len(searching.result()) == 1
         assert [done.result() for done in closing] == [None, None]
 
 
-def test_a_closed_memory_says_so(config: Config) -> None:
+def test_a_closed_memory_refuses_calls(config: Config) -> None:
     memory = Memory(config())
     memory.close()
     memory.close()
-    with pytest.raises(RuntimeError, match=r"^This memory is closed\. Open another: Memory\(workspace\)$"):
+    with pytest.raises(MemoryClosedError, match=r"^This memory is closed\. Open another one: Memory\(workspace\)$"):
         memory.search("anything")
 
 
-def test_a_memory_does_not_wait_for_itself(config: Config, write: Write) -> None:
+def test_a_callback_cannot_call_the_memory_that_waits_for_it(config: Config, write: Write) -> None:
     write("memory/a.md", "valkey")
-    said: list[str] = []
+    messages: list[str] = []
     with Memory(config()) as memory:
 
         def on_progress(done: int, total: int) -> None:
             for call in (memory.status, memory.close):
                 with pytest.raises(RuntimeError) as caught:
                     call()
-                said.append(str(caught.value))
+                messages.append(str(caught.value))
 
         memory.index(on_progress=on_progress)
-    assert said == ["A plugin or a callback cannot wait for the memory that is waiting for it."] * 4
+    assert (
+        messages
+        == ["Do not call kipu.sync.Memory from a plugin or callback that it is waiting for: this would deadlock."] * 4
+    )
 
 
 FORGETFUL = """
@@ -169,7 +166,7 @@ print(len(memory.search("valkey")))
 
 
 @pytest.mark.parametrize("ending", ["", "raise SystemExit(0)", "del memory"])
-def test_a_program_that_forgets_to_close_it_still_ends(workspace: Path, write: Write, ending: str) -> None:
+def test_a_program_that_forgets_to_close_it_ends(workspace: Path, write: Write, ending: str) -> None:
     write("memory/a.md", "valkey")
     arguments = [sys.executable, "-c", FORGETFUL + ending, str(workspace), str(Path(__file__).parent)]
     done = subprocess.run(arguments, capture_output=True, text=True, timeout=60, check=False)

@@ -11,6 +11,7 @@ import ast
 import inspect
 import json
 import re
+import sys
 import textwrap
 from typing import TYPE_CHECKING, Any
 
@@ -26,6 +27,18 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
 WIDTH = 100  # of help texts, in columns
+
+SYNC_CLASS = """\
+class Memory:
+    def __enter__(self) -> Memory: ...
+    def __exit__(self, *exception: object) -> None: ...
+    @property
+    def config(self) -> MemoryConfig: ...
+    @property
+    def plugins(self) -> Plugins: ...
+    @property
+    def workspace(self) -> Path: ...
+"""
 
 KIND_TITLES = {
     "embedder": "Embedder",
@@ -83,6 +96,23 @@ def hooks() -> str:
         for name, hook in vars(hookspecs).items()
         if hasattr(hook, "kipu_spec")
     )
+
+
+def sync_stub() -> str:
+    """The types of ``kipu.sync``: the signatures of `kipu.Memory` with ``async`` taken away, and what they import."""
+    methods = inspect.getmembers(kipu.Memory, inspect.isfunction)
+    heads = [_head(method) for name, method in methods if name == "__init__" or not name.startswith("_")]
+    signatures = "\n".join(f"{textwrap.indent(head, '    ').replace('async def', 'def')} ..." for head in heads)
+    body = f"{SYNC_CLASS}{signatures}\n"
+    names = {node.id for node in ast.walk(ast.parse(body)) if isinstance(node, ast.Name)}
+    imports = set()
+    for module in {sys.modules[cls.__module__] for cls in kipu.Memory.__mro__[:-1]}:
+        for node in ast.walk(ast.parse(inspect.getsource(module))):
+            if isinstance(node, (ast.Import, ast.ImportFrom)):
+                node.names = [alias for alias in node.names if alias.name in names]
+                if node.names:
+                    imports.add(ast.unparse(node))
+    return "\n".join([*sorted(imports), "", "", body])
 
 
 def error_tree() -> str:
@@ -175,11 +205,15 @@ def _default(field: attrs.Attribute[Any]) -> str:
 
 
 def _signature(function: Callable[..., Any]) -> str:
+    """The head of a function in a block of code."""
+    return f"```python\n{_head(function).rstrip(':')}\n```"
+
+
+def _head(function: Callable[..., Any]) -> str:
     """The head of a function, as it is written in the source."""
     source = textwrap.dedent(inspect.getsource(function))
     definition: Any = ast.parse(source).body[0]
-    head = source.split("\n")[definition.lineno - 1 : definition.body[0].lineno - 1]
-    return "```python\n" + "\n".join(head).rstrip(":") + "\n```"
+    return "\n".join(source.split("\n")[definition.lineno - 1 : definition.body[0].lineno - 1])
 
 
 # --- From the markup of docstrings to that of the pages ------------------------------------------------------------

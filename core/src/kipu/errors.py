@@ -26,6 +26,7 @@ Each class is one kind of mistake; each message says what happened, where, and w
     ├── NotWrittenError          what was distilled and could not be written; it carries the text
     ├── WritingBusyError         memory files that another process is changing
     ├── BudgetExceededError      more calls or tokens of a model than a day may cost
+    ├── MemoryClosedError        a memory that was used after it was closed
     └── IndexUnavailableError    an index that can be neither read nor made
         └── IndexBusyError       an index that another process holds
 """
@@ -51,6 +52,7 @@ __all__ = [
     "IndexBusyError",
     "IndexUnavailableError",
     "KipuError",
+    "MemoryClosedError",
     "MemoryFileError",
     "NotWrittenError",
     "OutsideScopeError",
@@ -218,6 +220,12 @@ class WritingBusyError(KipuError):
 
 class BudgetExceededError(KipuError):
     """The calls or tokens that models may cost on one day are used up. Nothing was sent."""
+
+
+class MemoryClosedError(KipuError):
+    """A memory was used after it was closed."""
+
+    exit_code = 2
 
 
 class IndexUnavailableError(KipuError):
