@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import os
-import subprocess
-import sys
-from pathlib import Path
+import errno
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import attrs
@@ -15,11 +12,13 @@ import pytest
 from doubles import Hashing, Nearest, Other, Words, always, answering, fill, named
 
 from kipu import Memory
+from kipu.embedding.backlog import exclusive
 from kipu.errors import EmbedderError, IndexUnavailableError, TextTooLongError
 from kipu.index.damage import find_damaged
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from pathlib import Path
 
     from kipu import MemoryConfig
 
@@ -285,7 +284,7 @@ async def test_two_runs_at_once_pay_for_no_text_twice(config: Config, write: Wri
 async def test_vectors_of_another_dimension_from_another_process_are_refused(
     meaning: Any, write: Write, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("kipu.embedding.backlog._TURN_SECONDS", 0.0)
+    monkeypatch.setattr("filelock.FileLock.acquire", unlockable)
     fill(write, 3)
     first, second = asyncio.Event(), asyncio.Event()
 
@@ -310,7 +309,7 @@ async def test_vectors_of_another_dimension_from_another_process_are_refused(
 async def test_of_two_answers_for_one_text_the_first_is_kept_everywhere(
     meaning: Any, write: Write, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("kipu.embedding.backlog._TURN_SECONDS", 0.0)
+    monkeypatch.setattr("filelock.FileLock.acquire", unlockable)
     write("memory/a.md", "one\n")
     first, second = asyncio.Event(), asyncio.Event()
 
@@ -344,49 +343,39 @@ async def test_a_link_in_place_of_the_lock_is_not_followed(meaning: Any, write: 
     assert precious.read_text("utf-8") == "mine"
 
 
-ABANDONED = """
-import asyncio, pathlib, sys
-import attrs
-from doubles import Hashing, Nearest, Paragraphs
-from kipu import IndexConfig, Memory, MemoryConfig, SearchConfig
-
-@attrs.define
-class Hanging(Hashing):
-    async def embed(self, texts, *, role):
-        if role == "document" and len(self.calls) == 1:
-            self.calls.append([])
-            await asyncio.Event().wait()
-        return await Hashing.embed(self, texts, role=role)
-
-workspace = pathlib.Path(sys.argv[1])
-index = IndexConfig(chunker=Paragraphs(), embedder=Hanging())
-memory = Memory(MemoryConfig(workspace, index=index, search=SearchConfig(strategy=Nearest(), postprocessors=[])))
-loop = asyncio.new_event_loop()
-left = loop.create_task(memory.search("note1"))
-
-async def until_it_hangs():
-    while len(memory.config.index.embedder.calls) < 2:
-        await asyncio.sleep(0)
-
-loop.run_until_complete(until_it_hangs())
-loop.close()
-
-async def again():
-    (workspace / "memory/new.md").write_text("brandnew")
-    print((await memory.search("brandnew")).pending_vectors)
-    async with Memory(memory.config) as other:
-        print((await other.index()).pending_vectors)
-
-asyncio.run(again())
-"""
+async def test_a_search_leaves_the_texts_to_a_process_that_embeds_and_indexing_waits_for_it(
+    meaning: Any, embedder: Hashing, write: Write
+) -> None:
+    fill(write, 3)
+    async with meaning() as memory:
+        memory._syncing.embeddings.lock_seconds = 0.0
+        async with exclusive(memory._database.path, 0.0) as has_lock:
+            assert has_lock
+            assert (await memory.search("note1")).pending_vectors == 3
+            report = await memory.index()
+            assert (report.pending_vectors, report.notices) == (
+                3,
+                ["Another process is embedding: what is pending is left to it."],
+            )
+            assert embedder.calls == []
+            memory._syncing.embeddings.lock_seconds = 60.0
+            waiting = asyncio.create_task(memory.index())
+            await asyncio.sleep(0)
+        assert (await waiting).embedded == 3
 
 
-def test_an_event_loop_that_ends_in_the_middle_leaves_nothing_locked(workspace: Path, write: Write) -> None:
-    fill(write, 200)
-    environment = os.environ | {"PYTHONPATH": str(Path(__file__).parents[1])}
-    command = [sys.executable, "-c", ABANDONED, str(workspace)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
-    assert done.stdout.split() == ["0", "0"], done.stderr
+async def test_where_files_cannot_be_locked_texts_are_embedded_all_the_same(
+    meaning: Any, write: Write, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("filelock.FileLock.acquire", unlockable)
+    fill(write, 3)
+    async with meaning() as memory:
+        assert (await memory.index()).embedded == 3
+
+
+def unlockable(lock: Any, timeout: float) -> None:
+    """Fail as on a network folder."""
+    raise OSError(errno.ENOLCK, "No locks available")
 
 
 # --- damaged vectors, and writes that fail --------------------------------------------------------------------------

@@ -9,7 +9,11 @@ and what fails alone while the embedder works is *refused*: named by file and li
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
+import os
 import sys
+import time
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
@@ -21,7 +25,6 @@ from ..index.vectors import (
     BYTES_PER_NUMBER,
     count_pending,
     keep_room,
-    last_stored,
     make_space,
     pending_texts,
     refuse,
@@ -32,13 +35,15 @@ from ..index.vectors import (
 from .client import Asking, embedding_text
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+    from pathlib import Path
+
+    from filelock import BaseFileLock
 
     from ..index.database import Database
     from ..index.vectors import PendingText, State
     from ..types import Vectors
     from .identity import ConfiguredEmbedder
-    from .turns import Turns
 
 __all__ = ["EmbeddingReport", "Run"]
 
@@ -52,9 +57,8 @@ _NAMED_REFUSALS = 5
 _FAILED_IN_A_ROW = 3
 # How many calls may fail in a search; when indexing, since something was embedded last.
 _MOST_FAILURES = 16
-# How long to wait for another process that embeds, and stores nothing: longer than a call takes. Then it is better to
-# pay twice.
-_TURN_SECONDS = 60.0
+_LOCK_FILE = "embedding.lock"
+_LOCK_POLL_SECONDS = 0.05
 # How many numbers a vector is thought to have before the first one came.
 _USUAL_DIMENSION = 1024
 
@@ -82,10 +86,10 @@ class Run:
     :param wait: how long to wait for another process that writes, in seconds.
     :param works: whether the embedder has answered since a call failed last.
     :param sees: whether the caller may be told of a file.
+    :param lock_seconds: how long to wait for another process that embeds, if ``again``.
     """
 
     database: Database
-    turns: Turns
     chosen: ConfiguredEmbedder
     strategies: Mapping[str, Any]
     report: EmbeddingReport
@@ -95,7 +99,7 @@ class Run:
     works: bool
     on_progress: Callable[[int, int], None]
     sees: Callable[[str], bool]
-    _patience: float = attrs.field(init=False)  # for how many seconds to wait for others that embed
+    lock_seconds: float
     _total: int = 0
     _done: int = 0
     _put_off: int = 0  # chunks that are tried again at the end of this run
@@ -104,10 +108,6 @@ class Run:
     _failed: list[tuple[PendingText, str]] = attrs.field(factory=list)  # alone, since something was embedded
     _places: list[str] = attrs.field(factory=list)
 
-    @_patience.default
-    def _patience_of_the_caller(self) -> float:
-        return _TURN_SECONDS if self.again else 0.0
-
     async def go(self, limit: int | None) -> None:
         """Embed what was never tried, then the suspects, and with ``again`` what was refused too, newest first.
 
@@ -115,6 +115,13 @@ class Run:
         :raises EmbedderError: the embedder does not work.
         :raises IndexUnavailableError: the index cannot be written.
         """
+        async with exclusive(self.database.path, self.lock_seconds if self.again else 0.0) as has_lock:
+            if has_lock:
+                await self._go(limit)
+            elif self.again:
+                self.report.notices.append("Another process is embedding: what is pending is left to it.")
+
+    async def _go(self, limit: int | None) -> None:
         async with self.database.reader() as connection:
             space = await space_of(connection, self.chosen.identity)
             self._total = min(limit or sys.maxsize, await count_pending(connection, space))
@@ -191,34 +198,22 @@ class Run:
     async def _asked(
         self, texts: Sequence[PendingText], state: State
     ) -> tuple[Sequence[PendingText], EmbedderError | str | None]:
-        """Ask, and store what comes. Return what was asked for and what went wrong: a sentence if it is the one vector.
-
-        Others may be embedding the same: so it is one at a time, and each looks first what the others have done.
-        """
-        async with self.turns.next(self._patience, self._progress) as own:
-            if not own and not self.again:
-                raise _StoppedError  # a search leaves it to whoever is at it
-            if not own:
-                self._patience = 0.0  # once is enough
-            async with self.database.reader() as connection:
-                space = await space_of(connection, self.chosen.identity)
-                texts = await still_pending(connection, space, state, texts)
-            if not texts:
-                return texts, None
-            said = [embedding_text(text.heading, text.context, text.text) for text in texts]
-            try:
-                vectors = await self._asking(space.dimension).vectors(said, "document")
-            except EmbedderError as error:
-                return texts, error
-            if all(isinstance(vector, str) for vector in vectors):
-                said_of_it = str(vectors[0])
-                return texts, said_of_it if len(texts) == 1 else self._unusable(said_of_it)
-            await self._store(texts, vectors)
-        return texts, None
-
-    async def _progress(self) -> int:
+        """Ask, and store what comes. Return what was asked for and what went wrong."""
         async with self.database.reader() as connection:
-            return await last_stored(connection)
+            space = await space_of(connection, self.chosen.identity)
+            texts = await still_pending(connection, space, state, texts)
+        if not texts:
+            return texts, None
+        said = [embedding_text(text.heading, text.context, text.text) for text in texts]
+        try:
+            vectors = await self._asking(space.dimension).vectors(said, "document")
+        except EmbedderError as error:
+            return texts, error
+        if all(isinstance(vector, str) for vector in vectors):
+            said_of_it = str(vectors[0])
+            return texts, said_of_it if len(texts) == 1 else self._unusable(said_of_it)
+        await self._store(texts, vectors)
+        return texts, None
 
     def _unusable(self, vector: str) -> EmbedderError:
         return EmbedderError(f'The embedder "{self.chosen.name}" gives no vector that can be used: {vector}.')
@@ -293,6 +288,39 @@ class Run:
         rest = len(self._places) - _NAMED_REFUSALS
         more = [f"... and {rest} more; they are found by words, and tried again by: kipu index"] if rest > 0 else []
         return self._places[:_NAMED_REFUSALS] + more
+
+
+@contextlib.asynccontextmanager
+async def exclusive(index: Path, seconds: float) -> AsyncIterator[bool]:
+    """Hold the lock on embedding for an index, so that no two processes embed the same texts.
+
+    Yield False if another process, or another memory of this one, holds it for longer than ``seconds``. Where files
+    cannot be locked, as on some network folders, go on without: at worst some texts are embedded twice.
+    """
+    from filelock import FileLock
+
+    lock = FileLock(index.with_name(_LOCK_FILE), thread_local=False)
+    end = time.monotonic() + seconds
+    try:
+        while not (is_free := _try_to_lock(lock)) and time.monotonic() < end:  # noqa: ASYNC110 (of processes)
+            await asyncio.sleep(_LOCK_POLL_SECONDS)
+        yield is_free
+    finally:
+        lock.release()
+
+
+def _try_to_lock(lock: BaseFileLock) -> bool:
+    """Take a lock unless it is taken. Return whether it is not."""
+    from filelock import Timeout
+
+    try:
+        if not os.path.islink(lock.lock_file):  # it could lead to any file
+            lock.acquire(timeout=0)
+    except Timeout:
+        return False
+    except (OSError, NotImplementedError):
+        pass
+    return True
 
 
 def _calls(texts: Sequence[PendingText], size: int) -> Iterator[list[PendingText]]:

@@ -30,7 +30,6 @@ from ..types import QueryEmbedding
 from .backlog import PROBE, EmbeddingReport, Run
 from .client import BACKOFF_SECONDS, Asking, unknown_share
 from .identity import Embedders
-from .turns import Turns
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -50,7 +49,6 @@ _PAUSE_SECONDS = 60.0
 _SEARCH_WAITS_SECONDS = 2.0
 # After a failed write, searches skip embedding for this long.
 _UNWRITABLE_SECONDS = 60.0
-_LOCK_FILE = "embedding.lock"
 _NEXT_TIME = "Nothing is lost: the next indexing tries again."
 _BY_WORDS = "This search went by words."
 
@@ -63,18 +61,20 @@ class Embeddings:
     :param background: whether to go on embedding in the background of a search.
     :param search_embeds: how many texts a search embeds before it answers. The others follow in the background, or with
         the next search.
+    :param lock_seconds: how long indexing waits for another process that embeds. A search leaves the texts to it.
     """
 
-    def __init__(self, context: Context, *, background: bool = True, search_embeds: int = 256) -> None:
+    def __init__(
+        self, context: Context, *, background: bool = True, search_embeds: int = 256, lock_seconds: float = 600.0
+    ) -> None:
         self.embedders = Embedders(context)
         self.search_embeds = search_embeds
+        self.lock_seconds = lock_seconds
         self._in_background = background
         self._sees = context.scope.sees
         self._database = context.database
         self._components = context.components
         self._cache_bytes = context.config.index.cache_bytes
-        self._running: tuple[asyncio.AbstractEventLoop | None, asyncio.Lock] = (None, asyncio.Lock())
-        self._turns = Turns(context.database.path.with_name(_LOCK_FILE))
         self._skipped_until = 0.0  # searches do not embed before: what they embedded could not be stored
         self._skipped_because = ""
         self._pauses: dict[str, tuple[float, str]] = {}  # by identity: until when, and why
@@ -189,7 +189,7 @@ class Embeddings:
         if time.monotonic() < self._skipped_until:
             report.notices.append(self._skipped_because)
             return report
-        if self.paused(chosen) or self.running:
+        if self.paused(chosen):
             return report
         try:
             done = await self.run(
@@ -257,46 +257,31 @@ class Embeddings:
             report.failed = True
             report.notices.append(f"{reason} {_NEXT_TIME}")
         else:
-            async with self._lock:
-                works = self._answered_lately(chosen)
-                run = Run(
-                    self._database,
-                    self._turns,
-                    chosen,
-                    self._strategies(),
-                    report,
-                    again,
-                    backoff,
-                    wait,
-                    works,
-                    on_progress,
-                    self._sees,
-                )
-                try:
-                    await run.go(limit)
-                except EmbedderError as error:
-                    report.failed = True
-                    report.notices.append(f"{self._pause(chosen, error)} {_NEXT_TIME}")
-                else:
-                    if report.embedded:
-                        self._pauses.pop(chosen.identity, None)
-                        self._answered[chosen.identity] = time.monotonic()
+            works = self._answered_lately(chosen)
+            run = Run(
+                self._database,
+                chosen,
+                self._strategies(),
+                report,
+                again,
+                backoff,
+                wait,
+                works,
+                on_progress,
+                self._sees,
+                self.lock_seconds,
+            )
+            try:
+                await run.go(limit)
+            except EmbedderError as error:
+                report.failed = True
+                report.notices.append(f"{self._pause(chosen, error)} {_NEXT_TIME}")
+            else:
+                if report.embedded:
+                    self._pauses.pop(chosen.identity, None)
+                    self._answered[chosen.identity] = time.monotonic()
         report.pending = await self._finish(chosen, wait, tidy=again or report.embedded > 0)
         return report
-
-    @property
-    def running(self) -> bool:
-        """Whether something is being embedded at the moment."""
-        return self._lock.locked()
-
-    @property
-    def _lock(self) -> asyncio.Lock:
-        """What one run at a time holds. One of an event loop that has ended would be held for ever."""
-        loop = asyncio.get_running_loop()
-        if self._running[0] is not loop:
-            self._running = (loop, asyncio.Lock())
-            self._turns.give_up()
-        return self._running[1]
 
     def _answered_lately(self, chosen: ConfiguredEmbedder) -> bool:
         return time.monotonic() - self._answered.get(chosen.identity, float("-inf")) < _PAUSE_SECONDS

@@ -39,7 +39,6 @@ __all__ = [
     "forget_vectors",
     "keep_room",
     "known_spaces",
-    "last_stored",
     "let_go",
     "make_space",
     "parts",
@@ -298,12 +297,6 @@ async def keep_room(connection: aiosqlite.Connection, size: int) -> None:
         await connection.execute(
             "INSERT INTO embeddings (space_id, hash, vector, used) VALUES (0, '', zeroblob(?), 0)", (size,)
         )
-
-
-async def last_stored(connection: aiosqlite.Connection) -> int:
-    """A number that grows with each vector that is stored, whoever does it."""
-    (row,) = await connection.execute_fetchall("SELECT max(id) FROM embeddings WHERE space_id > 0")
-    return int(row[0] or 0)
 
 
 def sound(space: VectorSpace) -> str:
