@@ -56,14 +56,9 @@ class Memory(SearchableMemory):
         background: bool = True,
     ) -> None:
         super().__init__(workspace, scope=scope, plugins=plugins, background=background)
-        self._writer = Writer(
-            self._workspace.root / HIDDEN_FOLDER,
-            self._workspace.allows,
-            None if scope is None else lambda real: self._scope.sees(self._workspace.name_of(real)),
-            self._database.notices,
-        )
+        self._writer = Writer(self._context)
         self._where = where = Locating(self.config, self._database, self._workspace, self._scope)
-        self._keeping = Keeping(self.config, self._components, self._syncing, self._writer, where)
+        self._keeping = Keeping(self._context, self._syncing, self._writer, where)
         self._finished = False
         self._watching: tuple[asyncio.Event, asyncio.Task[bool]] | None = None
         self._forgetting = Forgetting(self._workspace.root, self._database, self._syncing, where, self._keeping)
@@ -422,6 +417,8 @@ class Memory(SearchableMemory):
     async def _begin(self) -> None:
         """Finish what a killed process left half done in the memory files."""
         if not self._finished:
-            await self._writer.recover()
+            with self._context.notices.collect() as notices:
+                await self._writer.recover()
+            self._database.notices += notices
             await self._forgetting.finish()
             self._finished = True

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
-import shutil
-from pathlib import Path
 
 import attrs
 import pytest
@@ -15,8 +12,6 @@ from doubles import KEY, Answers, configured
 from kipu import FilesConfig, Memory
 from kipu.distill.model import facts_of
 from kipu.errors import BudgetExceededError, KipuError, MemoryFileError, NotWrittenError, QueryError
-from kipu.keeping import exchanging, steps
-from kipu.keeping import transaction as writing
 from kipu.sqlite import choose_driver
 
 LINKS = pytest.mark.skipif(not hasattr(os, "symlink") or os.name == "nt", reason="there are no symbolic links")
@@ -261,106 +256,6 @@ async def test_a_budget_that_is_too_small_is_told_apart_from_nothing(kept):
     assert not recalled
 
 
-def writes_into(real):
-    with open(real, "a", encoding="utf-8") as editor:
-        editor.write("- by hand\n")
-
-
-def puts_another_in_its_place(real):
-    said = Path(real).read_bytes() if os.path.exists(real) else b""
-    Path(f"{real}~").write_bytes(said + b"- by hand\n")
-    os.replace(f"{real}~", real)
-
-
-@pytest.mark.skipif(os.name == "nt", reason="a file that is open cannot be replaced there")
-@pytest.mark.parametrize("saves", [writes_into, puts_another_in_its_place])
-@pytest.mark.parametrize("can_exchange", [True, False])
-@pytest.mark.parametrize("said", ["- alpha\n", None])
-async def test_what_an_editor_saves_at_the_moment_of_the_change_is_kept(
-    kept, workspace, monkeypatch, saves, can_exchange, said
-):
-    file = workspace / "memory/a.md"
-    if said is not None:
-        file.write_text(said, "utf-8")
-        file.chmod(0o600)
-    if not can_exchange:
-        monkeypatch.setattr(exchanging, "_rename", lambda: None)
-    moments = [None]
-
-    def at_this_moment(method):
-        def put(temporary, real, *more):
-            if moments:
-                moments.pop()
-                saves(real)
-            return method(temporary, real, *more)
-
-        return put
-
-    monkeypatch.setattr(steps, "put_new", at_this_moment(steps.put_new))
-    monkeypatch.setattr(steps, "put_in_place_of", at_this_moment(steps.put_in_place_of))
-    await kept.remember("beta", file="a.md")
-    assert file.read_text("utf-8") == f"{said or ''}- by hand\n- beta\n"
-    if saves is writes_into and said is not None:
-        assert file.stat().st_mode & 0o777 == 0o600
-    assert os.listdir(workspace / ".kipu/writing") == []
-
-
-async def test_what_an_editor_saves_while_a_file_is_removed_is_kept(kept, workspace, monkeypatch):
-    file = workspace / "memory/a.md"
-    file.write_text("- alpha\n", "utf-8")
-    rename, moments = os.rename, [None]
-
-    def at_this_moment(old, new):
-        if moments:
-            moments.pop()
-            puts_another_in_its_place(old)
-        rename(old, new)
-
-    monkeypatch.setattr(os, "rename", at_this_moment)
-    await kept.forget(path="memory/a.md", start=1)
-    assert file.read_text("utf-8") == "- by hand\n"
-
-
-async def test_a_journal_that_somebody_else_made_changes_nothing_elsewhere(tmp_path, workspace):
-    """A workspace may be a repository that was cloned, with a .kipu that somebody prepared."""
-    victims = [tmp_path / "diary.md", tmp_path / "notes.txt", workspace / "kipu.toml"]
-    for victim in victims:
-        victim.write_text("mine\n", "utf-8")
-    folder = workspace / ".kipu/writing"
-    folder.mkdir(parents=True)
-    (folder / "1-0.tmp").write_text("theirs\n", "utf-8")
-    digest = hashlib.sha256(b"mine\n").hexdigest()
-    theirs = hashlib.sha256(b"theirs\n").hexdigest()
-    (workspace / "memory/out").symlink_to(tmp_path, target_is_directory=True)
-    reals = [*map(str, victims), f"{workspace}/memory/../../diary.md", f"{workspace}/memory/out/diary.md"]
-    for number, real in enumerate(reals):
-        (folder / f"{number:016x}.elsewhere").write_bytes(os.fsencode(real))
-        for after in ("", theirs):
-            step = {"real": real, "temporary": str(folder / "1-0.tmp"), "before": digest, "after": after}
-            (folder / "journal.json").write_text(json.dumps([step]), "utf-8")
-            async with Memory(configured(workspace)) as memory:
-                await memory.search("anything")
-                await memory.remember(f"fact {number} {after}")
-    (folder / "letter.odt").write_bytes(b"mine")
-    async with Memory(configured(workspace)) as memory:
-        await memory.remember("one more fact")
-    assert [victim.read_text("utf-8") for victim in victims] == ["mine\n"] * 3
-    assert os.listdir(folder) == ["letter.odt"]
-
-
-async def test_a_copy_of_a_workspace_finishes_what_was_begun_in_itself(kept, workspace, tmp_path, monkeypatch):
-    (workspace / "memory/a.md").write_text("- alpha\n- beta\n", "utf-8")
-    monkeypatch.setattr(writing.Writer, "_recover", lambda self: False)  # as when the process is killed
-    with pytest.raises(KipuError):
-        await kept.move("b.md", path="memory/a.md", start=1)
-    monkeypatch.undo()
-    shutil.copytree(workspace, tmp_path / "copy")
-    async with Memory(configured(tmp_path / "copy")) as memory:
-        assert [result.path for result in await memory.search("alpha")] == ["memory/b.md"]
-    assert (workspace / "memory/a.md").read_text("utf-8") == "- alpha\n- beta\n"
-    assert not (workspace / "memory/b.md").exists()
-
-
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no pipes with names")
 async def test_a_pipe_with_the_name_of_a_memory_file_is_not_waited_for(kept, workspace):
     os.mkfifo(workspace / "memory/pipe.md")
@@ -400,76 +295,6 @@ async def test_a_link_from_one_scope_does_not_lead_into_another(workspace):
         with pytest.raises(KipuError, match="scope"):
             await memory.remember("I am Bob.")
     assert not list((workspace / "memory/alice").iterdir())
-
-
-def prepared_folder(workspace):
-    folder = workspace / ".kipu/writing"
-    folder.mkdir(parents=True)
-    return folder
-
-
-STEP = {"real": "memory/a.md", "temporary": ".kipu/writing/1-0.tmp", "before": "", "after": "0" * 64}
-
-
-@pytest.mark.parametrize(
-    "journal",
-    [
-        "[" * 200_000,
-        json.dumps([STEP | {"real": "memory/a\0.md"}]),
-        json.dumps([STEP | {"real": "memory/\ud800.md"}]),
-        json.dumps([STEP | {"real": 5}]),
-        json.dumps([STEP | {"before": "1" * 64, "after": hashlib.sha256(b"- alpha\n").hexdigest()}, STEP]),
-        "[[]]",
-        "\udcff",
-    ],
-    ids=range(7),
-)
-async def test_a_journal_that_cannot_be_leaves_everything_as_it_is(kept, workspace, journal):
-    (prepared_folder(workspace) / "journal.json").write_bytes(journal.encode("utf-8", "surrogateescape"))
-    (workspace / "memory/a.md").write_text("- alpha\n", "utf-8")
-    await kept.search("alpha")
-    await kept.remember("beta", file="a.md")
-    assert (workspace / "memory/a.md").read_text("utf-8") == "- alpha\n- beta\n"
-
-
-@LINKS
-async def test_what_is_not_a_file_of_ours_is_left_where_we_keep_ours(kept, workspace, tmp_path):
-    folder = prepared_folder(workspace)
-    for number, name in enumerate(("journal.json", f"{0:016x}.elsewhere", f"{1:016x}.elsewhere", "1-0.tmp")):
-        if hasattr(os, "mkfifo") and number % 2 == 0:
-            os.mkfifo(folder / name)
-        else:
-            (folder / name).symlink_to("nowhere")
-    (folder / "2-0.tmp").mkdir()
-    await kept.remember("beta", file="a.md")
-    aside = workspace / ".kipu/unusable-1"
-    assert len(os.listdir(folder)) == 4
-    assert os.listdir(aside) == ["journal.json"]  # it stood where the journal has to stand
-
-
-@LINKS
-async def test_a_folder_that_a_link_leads_to_is_not_tidied_up(kept, workspace, tmp_path):
-    (tmp_path / "mine").mkdir()
-    (tmp_path / "mine/journal.json").write_text("[]", "utf-8")
-    (workspace / ".kipu").mkdir()
-    (workspace / ".kipu/writing").symlink_to(tmp_path / "mine", target_is_directory=True)
-    await kept.search("anything")
-    with pytest.raises(MemoryFileError, match="is a symbolic link"):
-        await kept.remember("beta")
-    assert os.listdir(tmp_path / "mine") == ["journal.json"]
-
-
-@LINKS
-async def test_no_file_is_replaced_by_a_link(kept, workspace, tmp_path):
-    (tmp_path / "theirs.md").write_text("theirs\n", "utf-8")
-    (workspace / "memory/a.md").write_text("mine\n", "utf-8")
-    folder = prepared_folder(workspace)
-    (folder / "1-0.tmp").symlink_to(tmp_path / "theirs.md")
-    digests = {"before": hashlib.sha256(b"mine\n").hexdigest(), "after": hashlib.sha256(b"theirs\n").hexdigest()}
-    (folder / "journal.json").write_text(json.dumps([STEP | digests]), "utf-8")
-    await kept.remember("beta")
-    assert not (workspace / "memory/a.md").is_symlink()
-    assert (workspace / "memory/a.md").read_text("utf-8") == "mine\n"
 
 
 @LINKS

@@ -679,14 +679,14 @@ async def test_nothing_is_put_in_the_place_of_something_by_an_edit(memory, write
 async def test_what_somebody_else_saves_in_the_middle_is_never_overwritten(memory, workspace, write, monkeypatch):
     file = write("memory/a.md", "one\n\ntwo\n")
     (result,) = await memory.search("two")
-    apply, saves = memory._writer.apply, ["two and more\n", "gone\n"]
+    apply, saves = memory._writer.commit, ["two and more\n", "gone\n"]
 
     async def interrupted(changes: Any) -> None:
         if saves:
             file.write_text(f"zero\n\none\n\n{saves.pop(0)}", "utf-8")
         await apply(changes)
 
-    monkeypatch.setattr(memory._writer, "apply", interrupted)
+    monkeypatch.setattr(memory._writer, "commit", interrupted)
     with pytest.raises(FileChangedError):
         await memory.edit("TWO", chunk=result.chunk)
     assert file.read_text("utf-8").startswith("zero\n\none\n\n")

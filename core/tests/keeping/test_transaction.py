@@ -1,133 +1,115 @@
-"""Memory files are changed whole or not at all, under a lock, and keep all that nobody meant to change."""
+"""Memory files are changed whole or not at all, whatever happens in the middle."""
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import errno
+import hashlib
+import itertools
 import json
 import os
+import shutil
 import stat
-import subprocess
-import sys
-from functools import partial
+import time
 from typing import TYPE_CHECKING, Any
 
 import attrs
 import pytest
-from rows import rows, rows_made_afresh, with_doubles
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from rows import with_doubles
 
-import kipu.keeping.steps
-from kipu import Memory
+from kipu import FilesConfig, Memory
 from kipu.config import WritingConfig
-from kipu.errors import (
-    FileChangedError,
-    KipuError,
-    MemoryFileError,
-    OutsideWorkspaceError,
-    QueryError,
-    WritingBusyError,
-)
+from kipu.errors import FileChangedError, KipuError, MemoryFileError
+from kipu.keeping import transaction
 from kipu.keeping.transaction import FileChange, Writer
-from kipu.workspace.text import TextFile
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable
     from pathlib import Path
 
-POSIX = pytest.mark.skipif(os.name == "nt", reason="permissions and links are those of POSIX")
-NOT_ROOT = pytest.mark.skipif(
-    not hasattr(os, "geteuid") or os.geteuid() == 0, reason="nothing is read-only for this user"
-)
+POSIX = pytest.mark.skipif(os.name == "nt", reason="permissions, links and pipes are those of POSIX")
+OLD, NEW, THEIRS = b"old\n", b"new\n", b"theirs\n"
+
+
+def configured(workspace: Path) -> Any:
+    return attrs.evolve(with_doubles(workspace), writing=WritingConfig(filters=[]))
+
+
+def writer_of(workspace: Path) -> Writer:
+    return Writer(Memory(configured(workspace))._context)
 
 
 @pytest.fixture
 def writer(workspace: Path) -> Writer:
-    return Writer(workspace / ".kipu", lambda path: True, wait=0)
+    return writer_of(workspace)
 
 
 @pytest.fixture
-async def memory(workspace: Path) -> Any:
-    config = attrs.evolve(with_doubles(workspace), writing=WritingConfig(filters=[]))
-    async with Memory(config) as memory:
-        yield memory
+def folder(workspace: Path) -> Path:
+    folder = workspace / ".kipu/writing"
+    folder.mkdir(parents=True)
+    return folder
 
 
 def change(file: Path, after: bytes | None) -> FileChange:
     return FileChange(str(file), file.read_bytes() if file.exists() else None, after)
 
 
-def remains(workspace: Path) -> list[str]:
-    """What nobody needs any more: temporary files and journals, wherever they are."""
-    left = [*(workspace / ".kipu/writing").glob("*"), *workspace.rglob(".kipu-*"), *workspace.rglob("*.tmp*")]
-    return sorted(path.name for path in left)
+def files_in(workspace: Path, count: int, data: bytes | None = OLD) -> list[Path]:
+    files = [workspace / f"memory/{name}.md" for name in "abc"[:count]]
+    for file in files:
+        if data is not None:
+            file.write_bytes(data)
+    return files
+
+
+def texts(workspace: Path) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in sorted((workspace / "memory").iterdir())}
 
 
 # --- all or none ---------------------------------------------------------------------------------------------------
 
 
-async def test_files_are_made_changed_and_removed_together(workspace, writer):
+async def test_files_are_made_changed_and_removed_together(workspace, writer, remains):
     one, two, three = (workspace / f"memory/{name}.md" for name in ("one", "two", "deep/three"))
     one.write_bytes(b"one")
     two.write_bytes(b"two")
     async with writer.locked():
-        await writer.apply([change(one, b"ONE"), change(two, None), change(three, b"THREE")])
+        await writer.commit([change(one, b"ONE"), change(two, None), change(three, b"THREE")])
     assert (one.read_bytes(), two.exists(), three.read_bytes()) == (b"ONE", False, b"THREE")
     assert remains(workspace) == []
 
 
 @pytest.mark.parametrize("which", [0, 1, 2])
-async def test_where_one_file_changed_meanwhile_none_is_changed(workspace, writer, which):
-    files = [workspace / f"memory/{number}.md" for number in range(3)]
-    for file in files:
-        file.write_bytes(b"old")
-    changes = [change(file, b"new") for file in files]
-    files[which].write_bytes(b"somebody's")
+async def test_if_one_file_has_changed_none_is_changed(workspace, writer, which, remains):
+    files = files_in(workspace, 3)
+    changes = [change(file, NEW) for file in files]
+    files[which].write_bytes(THEIRS)
     async with writer.locked():
-        with pytest.raises(FileChangedError):
-            await writer.apply(changes)
-    assert [file.read_bytes() for file in files] == [b"somebody's" if at == which else b"old" for at in range(3)]
+        with pytest.raises(FileChangedError, match="Nothing was changed"):
+            await writer.commit(changes)
+    assert [file.read_bytes() for file in files] == [THEIRS if at == which else OLD for at in range(3)]
     assert remains(workspace) == []
 
 
-@pytest.mark.parametrize("which", [0, 1, 2])
-@pytest.mark.parametrize("count", [1, 3])
-async def test_where_one_file_changes_at_the_last_moment_none_is_changed(workspace, writer, monkeypatch, which, count):
-    files = [workspace / f"memory/{number}.md" for number in range(count)]
-    for file in files:
-        file.write_bytes(b"old")
-    put = kipu.keeping.steps.put_in_place
-    saved = files[min(which, count - 1)]
-
-    def late(step: Any) -> bool:
-        if step.real == str(files[0]) and saved.read_bytes() == b"old":
-            saved.write_bytes(b"somebody's")
-        return put(step)
-
-    monkeypatch.setattr(kipu.keeping.steps, "put_in_place", late)
-    async with writer.locked():
-        with pytest.raises(FileChangedError):
-            await writer.apply([change(file, b"new") for file in files])
-    assert saved.read_bytes() == b"somebody's"
-    assert all(file.read_bytes() == b"old" for file in files if file != saved)
-    assert remains(workspace) == []
-
-
-async def test_where_one_file_cannot_be_written_none_is_changed(workspace, writer):
-    one = workspace / "memory/one.md"
-    one.write_bytes(b"old")
-    below_a_file = workspace / "memory/one.md/two.md"
+async def test_if_one_file_cannot_be_written_none_is_changed(workspace, writer, remains):
+    (one,) = files_in(workspace, 1)
     async with writer.locked():
         with pytest.raises(MemoryFileError, match="Nothing was changed"):
-            await writer.apply([change(one, b"new"), FileChange(str(below_a_file), None, b"new")])
-    assert one.read_bytes() == b"old"
+            await writer.commit([change(one, NEW), FileChange(str(one / "two.md"), None, NEW)])
+    assert one.read_bytes() == OLD
     assert remains(workspace) == []
 
 
-async def test_a_change_that_has_begun_is_finished_by_somebody_who_does_not_wait_for_it(workspace, writer):
+async def test_a_commit_that_has_begun_is_finished_although_its_task_is_cancelled(workspace, writer, remains):
     files = [workspace / f"memory/{number}.md" for number in range(20)]
 
     async def work() -> None:
         async with writer.locked():
-            await writer.apply([FileChange(str(file), None, b"new") for file in files])
+            await writer.commit([FileChange(str(file), None, NEW) for file in files])
 
     for turns in range(1, 12):
         task = asyncio.create_task(work())
@@ -143,222 +125,31 @@ async def test_a_change_that_has_begun_is_finished_by_somebody_who_does_not_wait
             file.unlink(missing_ok=True)
 
 
-# --- what a killed process left ------------------------------------------------------------------------------------
-
-
-@pytest.fixture
-def left(workspace: Path) -> Any:
-    """What a process leaves that is killed when the journal is written, and ``done`` of two changes are made."""
-
-    def left(done: int) -> list[Path]:
-        files = [workspace / f"memory/{name}.md" for name in ("one", "two")]
-        folder = workspace / ".kipu/writing"
-        folder.mkdir(parents=True)
-        steps = []
-        for number, file in enumerate(files):
-            old, new = f"old {number}".encode(), f"new {number}".encode()
-            file.write_bytes(new if number < done else old)
-            temporary = folder / f"1-{number}.tmp"
-            if number >= done:
-                temporary.write_bytes(new)
-            (folder / f"1-{number}.tmp.saved").write_bytes(old)
-            step = kipu.keeping.steps.Step.of(FileChange(str(file), old, new), str(temporary))
-            steps.append(attrs.asdict(step))
-        (folder / "journal.json").write_text(json.dumps(steps), "utf-8")
-        return files
-
-    return left
-
-
-@pytest.mark.parametrize("done", [0, 1, 2])
-@pytest.mark.parametrize("what", ["index", "search", "remember", "read"])
-async def test_what_was_begun_is_finished_before_anything_else(workspace, memory, left, done, what):
-    files = left(done)
-    if what == "remember":
-        await memory.remember("something else")
-    elif what == "read":
-        assert await memory.read("memory/two.md") == "new 1"
-    elif what == "search":
-        assert {result.text for result in await memory.search("new")} == {"new 0", "new 1"}
-    else:
-        await memory.index()
-    assert [file.read_bytes() for file in files] == [b"new 0", b"new 1"]
-    assert remains(workspace) == []
-
-
-@pytest.mark.parametrize("done", [0, 1])
-async def test_what_somebody_saved_since_stays_and_the_rest_is_taken_back(workspace, memory, left, done):
-    one, two = left(done)
-    two.write_bytes(b"somebody's")
-    await memory.index()
-    assert (one.read_bytes(), two.read_bytes()) == (b"old 0", b"somebody's")
-    assert remains(workspace) == []
-
-
-async def test_half_of_a_journal_is_nothing(workspace, memory, left):
-    files = left(0)
-    journal = workspace / ".kipu/writing/journal.json"
-    journal.rename(journal.with_name("journal.json.new"))
-    await memory.index()
-    assert [file.read_bytes() for file in files] == [b"old 0", b"old 1"]
-    assert remains(workspace) == []
-
-
-# --- the lock ------------------------------------------------------------------------------------------------------
-
-
-@pytest.fixture
-def held(workspace: Path) -> Iterator[subprocess.Popen[str]]:
-    """Another process that holds the lock."""
-    lock = workspace / ".kipu/writing.lock"
-    lock.parent.mkdir(exist_ok=True)
-    hold = f"lock = filelock.FileLock({str(lock)!r}); lock.acquire(); print(flush=True); sys.stdin.read()"
-    script = f"import sys, filelock; {hold}"
-    with subprocess.Popen(
-        [sys.executable, "-c", script], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-    ) as process:
-        assert process.stdout is not None
-        process.stdout.readline()
-        yield process
-        process.kill()
-
-
-async def test_who_writes_waits_for_another_process_and_says_so_in_the_end(workspace, memory, held):
-    memory._writer._wait = 0.05
-    with pytest.raises(WritingBusyError, match="Another process has been writing"):
-        await memory.remember("something")
-    assert list((workspace / "memory").iterdir()) == []
-    held.kill()
-    held.wait()
-    memory._writer._wait = 60
-    await memory.remember("something")
-
-
-async def test_who_reads_does_not_wait_for_another_process(memory, write, held):
-    write("memory/a.md", "alpha")
-    assert len(await memory.search("alpha")) == 1
-    assert await memory.read("memory/a.md") == "alpha"
-
-
-async def test_the_lock_is_free_again_after_an_error(memory, write):
-    write("memory/a.md", "alpha")
-    for _ in range(3):
-        with pytest.raises(MemoryFileError):
-            await memory.forget(path="memory/missing.md")
-    await memory.remember("something")
-
-
-@POSIX
-async def test_a_link_in_the_place_of_the_hidden_folder_is_not_followed(workspace, memory, tmp_path):
-    (tmp_path / "elsewhere").mkdir()
-    (workspace / ".kipu").symlink_to(tmp_path / "elsewhere")
-    with pytest.raises(MemoryFileError, match="symbolic link"):
-        await memory.remember("something")
-    assert list((tmp_path / "elsewhere").iterdir()) == []
-
-
-# --- what stays as it is -------------------------------------------------------------------------------------------
-
-LINES = "# Caf\u00e9\n\nna\u00efve  \n\n\n- one\n- two\t\n\n\n"
-
-
-@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "utf-16-be", "utf-32", "cp1252"])
-@pytest.mark.parametrize("line_end", ["\n", "\r\n", "\r"])
-@pytest.mark.parametrize("ends", [True, False])
-async def test_encoding_mark_and_line_ends_stay(workspace, memory, encoding, line_end, ends):
-    mark = b"\xfe\xff" if encoding == "utf-16-be" else b""
-    file = workspace / "memory/a.md"
-    before = LINES.replace("\n", line_end) if ends else LINES.rstrip("\n").replace("\n", line_end)
-    file.write_bytes(mark + before.encode(encoding))
-    note = await memory.remember("tr\u00e8s\nbien", file="a.md")
-    kept, rest = (before.rstrip("\r\n") + line_end, before[len(before.rstrip("\r\n")) + len(line_end) :])
-    expected = f"{kept}- tr\u00e8s{line_end}  bien{line_end}{rest}"
-    assert file.read_bytes() == mark + expected.encode(encoding)
-    assert len(await memory.search("bien")) == 1
-    await memory.forget(path="memory/a.md", start=note.start_line, end=note.end_line)
-    left = TextFile.parse(file.read_bytes())
-    assert left.plain_lines[:7] == ["# Caf\u00e9", "", "na\u00efve  ", "", "", "- one", "- two\t"]
-    assert (left.mark, left.encoding) == (
-        {"utf-8-sig": b"\xef\xbb\xbf"}.get(encoding, mark) or left.mark,
-        left.encoding,
+@pytest.mark.parametrize("count", [1, 2])
+async def test_only_several_files_have_a_journal(workspace, writer, monkeypatch, count):
+    journals = []
+    replace = transaction._replace
+    monkeypatch.setattr(
+        transaction, "_replace", lambda step: journals.append(os.path.exists(writer._journal)) or replace(step)
     )
+    async with writer.locked():
+        await writer.commit([change(file, NEW) for file in files_in(workspace, count)])
+    assert journals == [count > 1] * count
 
 
-async def test_a_file_of_mixed_line_ends_keeps_each(workspace, memory):
-    file = workspace / "memory/a.md"
-    file.write_bytes(b"one\r\ntwo\nthree\rfour")
-    await memory.remember("five", file="a.md")
-    assert file.read_bytes() == b"one\r\ntwo\nthree\rfour\r\n\r\n- five\r\n"
-    await memory.edit("TWO", path="memory/a.md", start=2)
-    assert file.read_bytes() == b"one\r\nTWO\r\nthree\rfour\r\n\r\n- five\r\n"
+async def test_a_full_disk_is_reported_with_the_name_of_the_memory_file(workspace, memory, monkeypatch):
+    def full(descriptor: int) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
-
-@pytest.mark.parametrize("data", [b"", b"\xef\xbb\xbf", b"\n\n", b"\xff\xfe", b"no end", b"\xff\xfe\r\x00\n\x00"])
-async def test_something_is_remembered_in_a_file_that_says_next_to_nothing(workspace, memory, data):
-    file = workspace / "memory/a.md"
-    file.write_bytes(data)
-    note = await memory.remember("xylophone \u6771\u4eac", file="a.md")
-    assert file.read_bytes().startswith(data.rstrip(b"\n\r") if data.isspace() else data[:2])
-    (result,) = await memory.search("xylophone")
-    assert result.text.endswith("- xylophone \u6771\u4eac")
-    assert await memory.read("memory/a.md", note.start_line) == "- xylophone \u6771\u4eac"
-
-
-@pytest.mark.parametrize("data", [b"\0\1\2", b"\xff\xfe\0\xd8", b"caf\xe9 \x81\x8d\x8f\x90\x9d " * 40])
-async def test_what_is_no_text_is_not_written(workspace, memory, data):
-    file = workspace / "memory/a.md"
-    file.write_bytes(data)
-    remember = partial(memory.remember, "something", file="a.md")
-    for work in (remember, partial(memory.edit, "x", path="memory/a.md", start=1)):
-        try:
-            await work()
-        except MemoryFileError:
-            assert file.read_bytes() == data
-        else:
-            assert data.startswith(b"caf")  # an encoding was found in which it can be written back
-
-
-async def test_a_character_that_the_encoding_of_a_file_lacks_is_not_lost_silently(workspace, memory):
-    file = workspace / "memory/a.md"
-    file.write_bytes("caf\u00e9\n".encode("cp1252"))
-    for text in ("\u6771\u4eac", "\U0001f9a6"):
-        with pytest.raises(MemoryFileError, match="Save it as UTF-8"):
-            await memory.remember(text, file="a.md")
-    assert file.read_bytes() == b"caf\xe9\n"
-
-
-@pytest.mark.parametrize(
-    "text", ["\u00e9\u00e8\u00ea\u00eb\u00e0\u00e2\u00e4\u00f9\u00fb\u00fc" * 3, "\u00c3\u00a9", "\u00d7\u00f7\u00ac"]
-)
-async def test_a_text_that_would_change_how_the_file_is_read_is_refused(workspace, memory, text):
-    file = workspace / "memory/a.md"
-    file.write_bytes("caf\u00e9\n".encode("cp1252"))
-    try:
-        await memory.edit(text, path="memory/a.md", start=1)
-    except MemoryFileError:
-        assert file.read_bytes() == b"caf\xe9\n"
-    else:
-        assert await memory.read("memory/a.md") == text
-
-
-@POSIX
-@pytest.mark.parametrize("mode", [0o600, 0o640, 0o664, 0o755])
-async def test_permissions_stay(workspace, memory, write, mode):
-    file, other = write("memory/a.md", "alpha\n\nbeta\n"), write("memory/b.md", "gamma\n")
-    file.chmod(mode)
-    other.chmod(0o604)
-    await memory.remember("something", file="a.md")
-    await memory.edit("ALPHA", path="memory/a.md", start=1)
-    await memory.move("b.md", path="memory/a.md", start=3)
-    await memory.forget(path="memory/a.md", start=1)
-    assert stat.S_IMODE(file.stat().st_mode) == mode
-    assert stat.S_IMODE(other.stat().st_mode) == 0o604
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(MemoryFileError, match=r"memory/a\.md cannot be written: No space left.*Nothing was changed"):
+        await memory.remember("alpha", file="a.md")
+    assert texts(workspace) == {}
 
 
 @POSIX
 async def test_a_private_file_is_at_no_moment_readable_by_others(workspace, writer, monkeypatch):
-    file = workspace / "memory/a.md"
-    file.write_bytes(b"old")
+    (file,) = files_in(workspace, 1)
     file.chmod(0o600)
     modes = []
     fsync = os.fsync
@@ -370,127 +161,483 @@ async def test_a_private_file_is_at_no_moment_readable_by_others(workspace, writ
 
     monkeypatch.setattr(os, "fsync", look)
     async with writer.locked():
-        await writer.apply([change(file, b"new")])
+        await writer.commit([change(file, NEW)])
     assert modes == [0o600]
+    assert stat.S_IMODE(file.stat().st_mode) == 0o600
 
 
-@POSIX
-async def test_a_new_file_has_the_permissions_of_new_files(workspace, memory):
-    before = os.umask(0o027)
-    try:
-        note = await memory.remember("something")
-    finally:
-        os.umask(before)
-    assert stat.S_IMODE((workspace / note.path).stat().st_mode) == 0o640
+# --- other programs that write at the same time ----------------------------------------------------------------------
 
 
-@NOT_ROOT
-async def test_a_file_that_is_read_only_is_not_replaced(workspace, memory, write):
-    file = write("memory/a.md", "alpha\n\nbeta\n")
-    file.chmod(0o444)
-    for work in (
-        partial(memory.remember, "something", file="a.md"),
-        partial(memory.edit, "x", path="memory/a.md", start=1),
-        partial(memory.forget, path="memory/a.md", start=1),
-        partial(memory.move, "b.md", path="memory/a.md"),
-    ):
-        with pytest.raises(MemoryFileError, match="Nothing was changed"):
-            await work()
-    assert file.read_text("utf-8") == "alpha\n\nbeta\n"
+def writes(file: Path) -> None:
+    with open(file, "wb") as opened:
+        opened.write(THEIRS)
+
+
+def replaces(file: Path, rename: Any = os.rename) -> None:
+    file.with_suffix(".swp").write_bytes(THEIRS)
+    rename(file.with_suffix(".swp"), file)
+
+
+@pytest.mark.parametrize("save", [writes, replaces])
+@pytest.mark.parametrize(("before", "after"), [(OLD, NEW), (OLD, None), (None, NEW)])
+@pytest.mark.parametrize("count", [1, 2])
+async def test_if_the_first_file_is_saved_after_the_last_check_nothing_is_changed(
+    workspace, writer, monkeypatch, save, before, after, count, remains
+):
+    files = files_in(workspace, count, before)
+    replace = transaction._replace
+
+    def late(step: Any) -> bool:
+        save(files[0])
+        return replace(step)
+
+    monkeypatch.setattr(transaction, "_replace", late)
+    async with writer.locked():
+        with pytest.raises(FileChangedError, match="Nothing was written"):
+            await writer.commit([FileChange(str(file), before, after) for file in files])
+    rest = {file.name: before for file in files[1:] if before}
+    assert texts(workspace) == {"a.md": THEIRS} | rest
     assert remains(workspace) == []
 
 
-@NOT_ROOT
-@pytest.mark.parametrize("folder", ["memory", ".kipu"])
-async def test_a_folder_that_is_read_only_is_said_to_be(workspace, memory, write, folder):
-    write("memory/a.md", "alpha\n")
-    (workspace / ".kipu").mkdir()
-    (workspace / folder).chmod(0o555)
-    try:
-        with pytest.raises(MemoryFileError, match="cannot be written"):
-            await memory.remember("something")
-    finally:
-        (workspace / folder).chmod(0o755)
-    assert (workspace / "memory/a.md").read_text("utf-8") == "alpha\n"
+@pytest.mark.parametrize(("before", "after"), [(OLD, NEW), (OLD, None), (None, NEW)])
+async def test_if_a_later_file_is_saved_it_stays_and_the_new_text_is_kept_beside_it(
+    workspace, writer, monkeypatch, before, after, remains
+):
+    files = files_in(workspace, 2, before)
+    replace = transaction._replace
+
+    def late(step: Any) -> bool:
+        if step.real == str(files[1]):
+            files[1].write_bytes(THEIRS)
+        return replace(step)
+
+    monkeypatch.setattr(transaction, "_replace", late)
+    with writer._context.notices.collect() as notices:
+        async with writer.locked():
+            await writer.commit([FileChange(str(file), before, after) for file in files])
+    expected = {"a.md": after, "b.md": THEIRS, "b.recovered.md": after}
+    assert texts(workspace) == {name: data for name, data in expected.items() if data is not None}
+    assert any("b.recovered.md" in notice for notice in notices) == (after is not None)
+    assert remains(workspace) == []
 
 
-# --- reading -------------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize("after", [NEW, None])
+async def test_what_is_saved_during_the_rename_is_kept_beside_the_file(workspace, writer, monkeypatch, after, remains):
+    (file,) = files_in(workspace, 1)
+    (workspace / "memory/a.recovered.md").write_bytes(b"taken\n")
+    link = transaction._link_old
+
+    def late(step: Any) -> bool:
+        linked = link(step)
+        file.write_bytes(THEIRS)
+        return linked
+
+    monkeypatch.setattr(transaction, "_link_old", late)
+    with writer._context.notices.collect() as notices:
+        async with writer.locked():
+            await writer.commit([FileChange(str(file), OLD, after)])
+    assert (workspace / "memory/a.recovered-2.md").read_bytes() == THEIRS
+    assert (file.read_bytes() if file.exists() else None) == after
+    (notice,) = notices
+    assert notice.startswith(f"{file} was changed by another program at the same time. One version is kept in")
+    assert remains(workspace) == []
 
 
-async def test_a_file_is_read_whole_or_by_its_lines(memory, workspace, write):
-    write("memory/a.md", "one\r\ntwo\r\nthree")
-    write("memory/empty.md", "")
-    assert await memory.read("memory/a.md") == "one\ntwo\nthree"
-    assert await memory.read(workspace / "memory/a.md", 2) == "two"
-    assert await memory.read("./memory/../memory/a.md", 2, 3) == "two\nthree"
-    assert await memory.read("memory/empty.md") == ""
-    for lines in ((0,), (4,), (1, 4), (3, 2), ("1",), (True,), (None, 0), (-1,)):
-        with pytest.raises(QueryError):
-            await memory.read("memory/a.md", *lines)
+async def test_a_file_of_another_scope_is_not_named_in_a_notice(workspace, monkeypatch):
+    async with Memory(configured(workspace), scope="bob") as memory:
+        await memory.remember("beta", file="private.md")
+    (workspace / "memory/bob/private.md").write_bytes(OLD)
+    writer = Writer(Memory(configured(workspace), scope="anna")._context)
+    link = transaction._link_old
+    monkeypatch.setattr(
+        transaction,
+        "_link_old",
+        lambda step: link(step) and bool((workspace / "memory/bob/private.md").write_bytes(b"x")),
+    )
+    with writer._context.notices.collect() as notices:
+        async with writer.locked():
+            await writer.commit([FileChange(str(workspace / "memory/bob/private.md"), OLD, NEW)])
+    assert len(notices) == 1
+    assert "private" not in notices[0]
+
+
+async def test_without_hard_links_files_are_changed_all_the_same(workspace, writer, monkeypatch):
+    def no_links(old: str, new: str) -> None:
+        raise OSError(errno.ENOTSUP, os.strerror(errno.ENOTSUP))
+
+    monkeypatch.setattr(os, "link", no_links)
+    one, two = files_in(workspace, 2)
+    async with writer.locked():
+        await writer.commit([change(one, NEW), change(two, None), FileChange(f"{two}.md", None, NEW)])
+        with pytest.raises(FileChangedError):
+            await writer.commit([FileChange(str(one), None, NEW)])
+    assert texts(workspace) == {"a.md": NEW, "b.md.md": NEW}
+
+
+# --- killed --------------------------------------------------------------------------------------------------------
+
+CALLS = ("rename", "replace", "link", "remove", "unlink")
+
+
+class Killed(BaseException):
+    """The process is killed at this point."""
+
+
+def commit_and_be_killed(workspace: Path, changes: list[FileChange], save: Callable[[], None] | None, at: int) -> None:
+    """Commit, with another program that saves the last file at that moment; be killed at one of the calls."""
+    calls = itertools.count()
+    replace = transaction._replace
+
+    def killing(method: Any) -> Any:
+        def call(*arguments: Any) -> Any:
+            if next(calls) >= at:  # from then on nothing is done, also in what would run at the end
+                raise Killed
+            result = method(*arguments)
+            if next(calls) >= at:
+                raise Killed
+            return result
+
+        return call
+
+    def late(step: Any) -> bool:
+        if save is not None and step.real == changes[-1].real:
+            save()
+        return replace(step)
+
+    (workspace / ".kipu/writing").mkdir(parents=True, exist_ok=True)
+    writer = writer_of(workspace)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(transaction, "_replace", late)
+        for name in CALLS:
+            patch.setattr(os, name, killing(getattr(os, name)))
+        with contextlib.suppress(Killed, KipuError):
+            writer._commit(changes)
+
+
+@given(
+    count=st.sampled_from([1, 2, 3]),
+    before=st.sampled_from([OLD, OLD, None]),
+    after=st.sampled_from([NEW, None]),
+    saves=st.booleans(),
+    at=st.integers(0, 40),
+)
+@settings(max_examples=200, deadline=None, suppress_health_check=list(HealthCheck))
+def test_a_kill_at_any_moment_leaves_all_or_nothing_and_loses_nothing(
+    tmp_path_factory, count, before, after, saves, at, remains
+):
+    workspace = tmp_path_factory.mktemp("killed") / "project"
+    (workspace / "memory").mkdir(parents=True)
+    files = files_in(workspace, count, before)
+    changes = [FileChange(str(file), before, after) for file in files]
+    commit_and_be_killed(workspace, changes, (lambda: replaces(files[-1])) if saves else None, at)
+    saved = THEIRS in texts(workspace).values()
+    writer_of(workspace)._recover()
+    assert remains(workspace) == []
+    left = texts(workspace)
+    recovered = {name for name in left if "recovered" in name}
+    if saved:
+        assert left[files[-1].name] == THEIRS
+        files = files[:-1]
+    else:
+        assert not recovered
+    assert len({left.get(file.name) for file in files}) <= 1
+    assert {left.get(file.name) for file in files} <= {before, after}
+    assert set(left) - recovered <= {"a.md", "b.md", "c.md"}
+
+
+@pytest.fixture
+def left(workspace: Path, folder: Path) -> Callable[[int], list[Path]]:
+    """Leave what a process leaves that is killed after ``done`` of two changes."""
+
+    def left(done: int) -> list[Path]:
+        files = files_in(workspace, 2)
+        rows = []
+        for number, file in enumerate(files):
+            temporary = folder / f"{number:016x}.tmp"
+            if number < done:
+                file.write_bytes(NEW)
+            else:
+                temporary.write_bytes(NEW)
+            rows.append([f"memory/{file.name}", f".kipu/writing/{temporary.name}", digest(OLD), digest(NEW)])
+        (folder / "journal.json").write_text(json.dumps(rows), "utf-8")
+        return files
+
+    return left
+
+
+def digest(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()
+
+
+@pytest.mark.parametrize("done", [0, 1, 2])
+@pytest.mark.parametrize("what", ["index", "search", "remember", "read"])
+async def test_what_was_begun_is_finished_before_anything_else(workspace, memory, left, done, what, remains):
+    left(done)
+    if what == "remember":
+        await memory.remember("something else", file="c.md")
+    elif what == "read":
+        assert await memory.read("memory/b.md") == "new"
+    elif what == "search":
+        assert [result.text for result in await memory.search("new")] == ["new", "new"]
+    else:
+        await memory.index()
+    assert [texts(workspace)[name] for name in ("a.md", "b.md")] == [NEW, NEW]
+    assert remains(workspace) == []
+
+
+async def test_a_file_saved_since_the_kill_stays_and_the_new_text_is_kept_beside_it(workspace, memory, left, remains):
+    left(1)[1].write_bytes(THEIRS)
+    results = await memory.search("theirs new")
+    assert texts(workspace) == {"a.md": NEW, "b.md": THEIRS, "b.recovered.md": NEW}
+    assert {result.path for result in results} == {f"memory/{name}" for name in texts(workspace)}
+    assert any("b.recovered.md" in notice for notice in results.notices)
+    assert remains(workspace) == []
+
+
+async def test_a_file_that_was_changed_and_then_saved_stays(workspace, memory, left):
+    left(2)[1].write_bytes(THEIRS)
+    await memory.index()
+    assert texts(workspace) == {"a.md": NEW, "b.md": THEIRS}
+
+
+async def test_a_journal_that_was_not_written_to_the_end_is_nothing(workspace, memory, left, remains):
+    left(0)
+    (workspace / ".kipu/writing/journal.json").rename(workspace / ".kipu/writing/journal.json.new")
+    await memory.index()
+    assert texts(workspace) == {"a.md": OLD, "b.md": OLD}
+    assert remains(workspace) == []
+
+
+async def test_a_copy_of_a_workspace_finishes_what_was_begun_in_itself(workspace, left, tmp_path):
+    left(1)
+    shutil.copytree(workspace, tmp_path / "copy")
+    async with Memory(configured(tmp_path / "copy")) as memory:
+        await memory.index()
+    assert texts(tmp_path / "copy") == {"a.md": NEW, "b.md": NEW}
+    assert texts(workspace) == {"a.md": NEW, "b.md": OLD}
+
+
+# --- a journal that Kipu did not write -------------------------------------------------------------------------------
+
+ROW = ["memory/a.md", f".kipu/writing/{0:016x}.tmp", digest(OLD), digest(THEIRS)]
 
 
 @pytest.mark.parametrize(
-    "path", ["memory/none.md", "memory", "kipu.toml", "../x.md", ".kipu/index.sqlite", "memory/a\0.md", "memory/bin.md"]
+    "journal",
+    [
+        "[" * 200_000,
+        "\udcff",
+        "{}x",
+        "[[]]",
+        "[5]",
+        '{"real": 1}',
+        json.dumps([["memory/a\0.md", *ROW[1:]]]),
+        json.dumps([["memory/\ud800.md", *ROW[1:]]]),
+        json.dumps([["memory/a.txt", *ROW[1:]]]),
+        json.dumps([["kipu.md/../../outside.md", *ROW[1:]]]),
+        json.dumps([["/etc/motd.md", *ROW[1:]]]),
+        json.dumps([["memory/link/outside.md", *ROW[1:]]]),
+        json.dumps([[5, *ROW[1:]]]),
+        json.dumps([[ROW[0], ".kipu/index.sqlite", *ROW[2:]]]),
+        json.dumps([[ROW[0], "memory/b.md", *ROW[2:]]]),
+        json.dumps([[ROW[0], f"memory/deep/.kipu-{0:016x}.tmp", *ROW[2:]]]),
+        json.dumps([[*ROW[:2], "x", ROW[3]]]),
+        json.dumps([[*ROW[:3]]]),
+    ],
+    ids=range(18),
 )
-async def test_what_is_no_memory_file_is_not_read(memory, workspace, write, path):
-    write("kipu.toml", "")
-    (workspace / "memory/bin.md").write_bytes(b"\0\1\2")
-    with pytest.raises(KipuError):
-        await memory.read(path)
+async def test_a_journal_that_kipu_did_not_write_is_renamed_and_changes_nothing(
+    tmp_path, workspace, folder, memory, journal
+):
+    (tmp_path / "outside.md").write_bytes(OLD)
+    (workspace / "memory/link").symlink_to(tmp_path, target_is_directory=True)
+    (workspace / "memory/deep").mkdir()
+    files_in(workspace, 2)
+    (folder / f"{0:016x}.tmp").write_bytes(THEIRS)
+    (folder / "journal.json").write_bytes(journal.encode("utf-8", "surrogateescape"))
+    (notice,) = (await memory.remember("gamma", file="c.md")).notices
+    assert notice.endswith(f"It was ignored, and renamed to {folder.resolve() / 'journal.ignored.json'}.")
+    assert (folder / "journal.ignored.json").exists()
+    assert (tmp_path / "outside.md").read_bytes() == OLD
+    assert [(workspace / f"memory/{name}.md").read_bytes() for name in "ab"] == [OLD, OLD]
+    assert os.listdir(folder) == ["journal.ignored.json"]
 
 
-# --- links ---------------------------------------------------------------------------------------------------------
+def a_link(path: Path, outside: Path) -> None:
+    path.symlink_to(outside)
 
 
-@POSIX
-async def test_a_link_stays_a_link_and_what_it_leads_to_is_changed(workspace, memory, write):
-    file = write("memory/real.md", "alpha\n")
-    link = workspace / "memory/link.md"
-    link.symlink_to("real.md")
-    note = await memory.remember("something", file="link.md")
-    assert note.path == "memory/real.md"
-    assert link.is_symlink()
-    assert file.read_text("utf-8") == "alpha\n\n- something\n"
+def a_link_to_nothing(path: Path, outside: Path) -> None:
+    path.symlink_to(outside.with_name("nothing"))
 
 
-@POSIX
-@pytest.mark.parametrize("target", ["../../outside.md", "../../missing.md", "../.kipu/inside.md", "/etc/hostname.md"])
-async def test_a_link_that_leads_out_is_not_followed(workspace, memory, target):
-    outside = workspace.parent / "outside.md"
-    outside.write_text("outside\n", "utf-8")
-    (workspace / "memory/link.md").symlink_to(target)
-    (workspace / "memory/folder").symlink_to("../..")
-    for file in ("link.md", "folder/outside.md", "folder/new.md"):
-        for work in (
-            partial(memory.remember, "something", file=file),
-            partial(memory.edit, "x", path=f"memory/{file}", start=1),
-            partial(memory.forget, path=f"memory/{file}"),
-            partial(memory.read, f"memory/{file}"),
-        ):
-            with pytest.raises((MemoryFileError, OutsideWorkspaceError)):
-                await work()
-    assert outside.read_text("utf-8") == "outside\n"
-    assert not (workspace.parent / "new.md").exists()
+def a_pipe(path: Path, outside: Path) -> None:
+    os.mkfifo(path)
+
+
+def a_folder(path: Path, outside: Path) -> None:
+    path.mkdir()
+
+
+def a_large_file(path: Path, outside: Path) -> None:
+    path.touch()
+    os.truncate(path, 3_000_000_000)
 
 
 @POSIX
-async def test_a_further_folder_elsewhere_is_written_to(workspace, tmp_path, config):
-    (tmp_path / "vault").mkdir()
-    (tmp_path / "vault/a.md").write_text("alpha\n", "utf-8")
-    made = attrs.evolve(config(files={"paths": [str(tmp_path / "vault")]}), writing=WritingConfig(filters=[]))
-    async with Memory(made) as memory:
-        note = await memory.remember("something", file=tmp_path / "vault/a.md")
-        assert (tmp_path / "vault/a.md").read_text("utf-8") == "alpha\n\n- something\n"
-        assert [result.path for result in await memory.search("something")] == [note.path]
-        assert (await memory.forget(path=note.path, start=note.start_line)).complete
-    assert remains(tmp_path) == []
+@pytest.mark.parametrize("put", [a_link, a_link_to_nothing, a_pipe, a_folder, a_large_file])
+@pytest.mark.parametrize("name", ["journal.json", "journal.json.new", f"{0:016x}.tmp", "letter.odt"])
+async def test_what_stands_where_kipu_writes_is_not_followed(tmp_path, workspace, folder, memory, put, name):
+    outside = tmp_path / "outside"
+    outside.write_bytes(b"[]")
+    put(folder / name, outside)
+    files_in(workspace, 1)
+    if put is a_folder and name == "journal.json.new":
+        with pytest.raises(MemoryFileError, match="Nothing was changed"):
+            await memory.move("b.md", path="memory/a.md")
+        return
+    await memory.move("b.md", path="memory/a.md")
+    assert texts(workspace) == {"b.md": OLD}
+    assert outside.read_bytes() == b"[]"
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["outside", "project"]
+    kept = {"journal.json": "journal.ignored.json", "letter.odt": "letter.odt"}.get(name, name)
+    assert os.listdir(folder) == ([kept] if kept != name or name == "letter.odt" or put is a_folder else [])
 
 
-async def test_the_index_is_that_of_the_files_after_every_kind_of_change(workspace, memory, write, tmp_path):
-    write("memory/a.md", "# A\n\nalpha\n\nbeta\n\ngamma\n")
-    await memory.remember("something", source="team")
-    await memory.edit("BETA\n\nmore", path="memory/a.md", start=5)
-    await memory.move("b.md", path="memory/a.md", start=3)
-    await memory.forget(path="memory/a.md", start=1, end=4)
-    await memory.move("team/c.md", path="memory/b.md")
-    assert rows(workspace) == rows_made_afresh(workspace, tmp_path / "copy")
+@POSIX
+async def test_no_memory_file_is_replaced_by_a_symlink(workspace, folder, memory, tmp_path):
+    (tmp_path / "theirs.md").write_bytes(THEIRS)
+    files_in(workspace, 1)
+    (folder / f"{0:016x}.tmp").symlink_to(tmp_path / "theirs.md")
+    (folder / "journal.json").write_text(json.dumps([ROW]), "utf-8")
+    await memory.remember("beta", file="b.md")
+    assert not (workspace / "memory/a.md").is_symlink()
+    assert (workspace / "memory/a.md").read_bytes() == OLD
+
+
+@POSIX
+@pytest.mark.parametrize("what", [".kipu", ".kipu/writing"])
+async def test_a_symlink_in_the_place_of_kipus_folder_is_not_followed(workspace, memory, tmp_path, what):
+    (tmp_path / "theirs").mkdir()
+    (tmp_path / "theirs/journal.json").write_text("[]", "utf-8")
+    (workspace / what).parent.mkdir(exist_ok=True)
+    (workspace / what).symlink_to(tmp_path / "theirs", target_is_directory=True)
+    with pytest.raises(MemoryFileError, match="symbolic link"):
+        await memory.remember("something")
+    assert os.listdir(tmp_path / "theirs") == ["journal.json"]
+
+
+async def test_a_file_in_the_place_of_kipus_folder_is_named(workspace, memory):
+    (workspace / ".kipu").mkdir()
+    (workspace / ".kipu/writing").write_text("mine", "utf-8")
+    with pytest.raises(MemoryFileError, match=r"\.kipu/writing cannot be written: File exists"):
+        await memory.remember("alpha", file="a.md")
+    assert (workspace / ".kipu/writing").read_text("utf-8") == "mine"
+
+
+# --- errors of the system ------------------------------------------------------------------------------------------
+
+FAILING = (*CALLS, "open", "fsync", "chmod", "stat", "lstat", "scandir")
+
+
+class Erring:
+    """Calls of the system, some of which in a row end in an error instead of doing anything."""
+
+    def __init__(self, at: int, errors: int, problem: int) -> None:
+        self.calls, self.bad, self.problem = itertools.count(), range(at, at + errors), problem
+
+    def erring(self, method: Any) -> Any:
+        def call(*arguments: Any, **options: Any) -> Any:
+            if next(self.calls) in self.bad:
+                raise OSError(self.problem, os.strerror(self.problem), str(arguments[0]))
+            return method(*arguments, **options)
+
+        return call
+
+
+@given(
+    count=st.sampled_from([1, 2, 3]),
+    change=st.sampled_from([(OLD, NEW), (OLD, None), (None, NEW)]),
+    at=st.integers(0, 80),
+    errors=st.sampled_from([1, 1, 2, 3, 5, 1000]),
+    problem=st.sampled_from([errno.EIO, errno.EACCES, errno.ENOSPC, errno.EROFS]),
+)
+@settings(max_examples=300, deadline=None, suppress_health_check=list(HealthCheck))
+def test_whatever_the_system_refuses_the_outcome_is_reported_truly_and_recovery_completes_it(
+    tmp_path_factory, count, change, at, errors, problem, remains
+):
+    before, after = change
+    workspace = tmp_path_factory.mktemp("refused") / "project"
+    (workspace / "memory").mkdir(parents=True)
+    (workspace / ".kipu/writing").mkdir(parents=True)
+    files = files_in(workspace, count, before)
+    system, writer = Erring(at, errors, problem), writer_of(workspace)
+    with pytest.MonkeyPatch.context() as patch:
+        for name in FAILING:
+            patch.setattr(os, name, system.erring(getattr(os, name)))
+        try:
+            writer._commit([FileChange(str(file), before, after) for file in files])
+            outcome = "made"
+        except KipuError as error:
+            outcome = str(error)
+
+    def states() -> list[bytes | None]:
+        return [file.read_bytes() if file.exists() else None for file in files]
+
+    if outcome == "made":
+        assert states() == [after] * count
+    elif "Nothing was changed" in outcome:
+        assert states() == [before] * count
+    expected = states() if outcome == "made" or "Nothing was changed" in outcome else None
+    writer_of(workspace)._recover()
+    assert states() == expected or (expected is None and states() in ([before] * count, [after] * count))
+    assert remains(workspace) == []
+    assert set(os.listdir(workspace / "memory")) <= {file.name for file in files}
+
+
+# --- another disk ----------------------------------------------------------------------------------------------------
+
+
+async def test_on_another_disk_temporary_files_lie_beside_the_target(workspace, tmp_path, monkeypatch):
+    vault = tmp_path / "vault"
+    vault.mkdir()
+    stale, fresh = vault / f".kipu-{1:016x}.tmp", vault / f".kipu-{2:016x}.tmp"
+    for path in (stale, fresh, vault / ".kipu-notes.md"):
+        path.write_bytes(OLD)
+    real = os.stat
+    monkeypatch.setattr(os, "stat", lambda path, **options: OtherDisk(real(path, **options), str(path) == str(vault)))
+    later = time.time() + 90_000
+    monkeypatch.setattr(time, "time", lambda: later)
+    os.utime(fresh, (later, later))
+    config = attrs.evolve(configured(workspace), files=FilesConfig(paths=[str(vault)]))
+    writer, seen = Writer(Memory(config)._context), []
+    prepare = transaction._prepare
+    monkeypatch.setattr(
+        transaction, "_prepare", lambda change, temporary: (seen.append(temporary), prepare(change, temporary))
+    )
+    async with writer.locked():
+        await writer.commit([FileChange(str(vault / "a.md"), None, NEW)])
+    assert [os.path.dirname(path) for path in seen] == [str(vault)]
+    assert sorted(os.listdir(vault)) == sorted([".kipu-notes.md", fresh.name, "a.md"])
+
+
+class OtherDisk:
+    """The status of a file that lies on another disk, perhaps."""
+
+    def __init__(self, status: os.stat_result, elsewhere: bool) -> None:
+        self._status = status
+        self.st_dev = -1 if elsewhere else status.st_dev
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._status, name)
+
+
+async def test_what_was_begun_on_another_disk_is_finished(workspace, folder, memory, remains):
+    files_in(workspace, 1)
+    (workspace / f"memory/.kipu-{0:016x}.tmp").write_bytes(THEIRS)
+    (folder / "journal.json").write_text(json.dumps([[ROW[0], f"memory/.kipu-{0:016x}.tmp", *ROW[2:]]]), "utf-8")
+    await memory.index()
+    assert texts(workspace) == {"a.md": THEIRS}
+    assert remains(workspace) == []

@@ -127,7 +127,6 @@ class Compacting:
                 changes.append(FileChange(kept, None, original.data, like=original.real))
                 changes.append(FileChange(original.real, original.data, None))
             await self._write(changes, text)
-            notices += self._keeping.writer.told()
         return Compacted(path, text, archived, notices)
 
     async def undo(self, path: str | os.PathLike[str]) -> Compacted:
@@ -161,14 +160,13 @@ class Compacting:
             kept_summary = self._free(folder, name.rpartition("/")[2].removesuffix(".md"), ())
             changes.append(FileChange(self._workspace.locate(kept_summary), None, data, like=real))
             changes.append(FileChange(real, data, None))
-            await self._keeping.writer.apply(changes)
+            await self._keeping.writer.commit(changes)
             await self._syncing.take_in()
-            notices += self._keeping.writer.told()
         return Compacted(kept_summary, "\n".join(file.plain_lines), archived, notices)
 
     async def _write(self, changes: Sequence[FileChange], text: str) -> None:
         try:
-            await self._keeping.writer.apply(changes)
+            await self._keeping.writer.commit(changes)
         except MemoryFileError as error:
             raise NotWrittenError(
                 f"The summary could not be written: {error} Its text is in this exception (.text).", text

@@ -1,60 +1,73 @@
-"""Reads and writes single files so that nobody is waited for, and that no link is followed to what is not ours.
+"""Read and write single files without waiting for a pipe and without following a symlink.
 
-A folder ``.kipu`` may come with a workspace that somebody else made: anything may stand in it where Kipu keeps a file.
+A folder ``.kipu`` may come with a cloned workspace: anything may stand in it where Kipu keeps a file.
 """
 
 from __future__ import annotations
 
 import contextlib
 import errno
+import hashlib
 import os
 import stat
 
-__all__ = ["is_there", "read_regular", "write_new"]
+__all__ = ["OTHER", "IrregularFileError", "digest_of", "put_new", "read_regular", "sync_folder", "write_new"]
+
+_MAX_BYTES = 64_000_000
+
+OTHER = "other"
+"""What `digest_of` returns for anything but a regular file of up to 64 MB."""
 
 
-def is_there(path: str | os.PathLike[str]) -> bool:
-    """Whether something stands there, a link that leads nowhere included.
+class IrregularFileError(OSError):
+    """A path leads to a folder, a pipe or a device, or to a file that is too large."""
 
-    :raises OSError: that cannot be told; `os.path.lexists` would say no.
+
+def read_regular(path: str | os.PathLike[str], max_bytes: int | None = None) -> bytes:
+    """Read a regular file. Never open a pipe, which would wait for a program that writes to it.
+
+    :raises IrregularFileError: it is not a regular file, or is larger than ``max_bytes``.
+    :raises OSError: it does not exist, or cannot be read.
     """
-    try:
-        os.lstat(path)
-    except (FileNotFoundError, NotADirectoryError):
-        return False
-    return True
-
-
-def read_regular(path: str | os.PathLike[str], largest: int | None = None) -> bytes:
-    """What a file says. A pipe is never opened: that would be to wait for somebody who writes to it.
-
-    :param largest: how many bytes it may have.
-    :raises OSError: there is none, it cannot be read, it is no regular file, or it is too large.
-    """
-    _check(os.stat(path), path, largest)
+    _check_regular(os.stat(path), path, max_bytes)
     flags = os.O_RDONLY | getattr(os, "O_BINARY", 0) | getattr(os, "O_NONBLOCK", 0)
     with open(os.open(path, flags), "rb") as file:
-        _check(os.fstat(file.fileno()), path, largest)  # once more: it may be another one by now
+        _check_regular(os.fstat(file.fileno()), path, max_bytes)  # it may be another file by now
         return file.read()
 
 
-def _check(status: os.stat_result, path: str | os.PathLike[str], largest: int | None) -> None:
+def _check_regular(status: os.stat_result, path: str | os.PathLike[str], max_bytes: int | None) -> None:
     if stat.S_ISDIR(status.st_mode):
-        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), os.fspath(path))
+        raise IrregularFileError(errno.EISDIR, os.strerror(errno.EISDIR), os.fspath(path))
     if not stat.S_ISREG(status.st_mode):
-        raise OSError(errno.EINVAL, "it is no regular file", os.fspath(path))
-    if largest is not None and status.st_size > largest:
-        raise OSError(errno.EFBIG, os.strerror(errno.EFBIG), os.fspath(path))
+        raise IrregularFileError(errno.EINVAL, "it is not a regular file", os.fspath(path))
+    if max_bytes is not None and status.st_size > max_bytes:
+        raise IrregularFileError(errno.EFBIG, os.strerror(errno.EFBIG), os.fspath(path))
+
+
+def digest_of(path: str) -> str:
+    """Return the SHA-256 of a file; "" where there is none, `OTHER` for a symlink and for what is no regular file.
+
+    :raises OSError: it cannot be read.
+    """
+    if os.path.islink(path):
+        return OTHER
+    try:
+        return hashlib.sha256(read_regular(path, _MAX_BYTES)).hexdigest()
+    except (FileNotFoundError, NotADirectoryError):
+        return ""
+    except IrregularFileError:
+        return OTHER
 
 
 def write_new(
     path: str | os.PathLike[str], data: bytes, mode: int = 0o666, *, durable: bool = True, name: str | None = None
 ) -> None:
-    """Make a file anew. What is in its way is removed, and never written to or followed.
+    """Create a file. Remove what is in its way; never write to it or follow it.
 
-    :param durable: whether to wait until it is on the disk.
-    :param name: the file that an error names, instead of this one.
-    :raises OSError: it cannot be written; or a folder is in its way.
+    :param durable: whether to wait until the file is on the disk.
+    :param name: the file that an error names instead of this one.
+    :raises OSError: it cannot be written, or a folder is in its way.
     """
     with contextlib.suppress(FileNotFoundError):
         os.remove(path)
@@ -66,5 +79,36 @@ def write_new(
             if durable:
                 file.flush()
                 os.fsync(file.fileno())
-    except OSError as error:  # where the disk is full, the system does not say for which file
+    except OSError as error:  # of a full disk, the system does not name the file
         raise OSError(error.errno, error.strerror, name or os.fspath(path)) from error
+
+
+def put_new(temporary: str, real: str) -> bool:
+    """Rename a file to a name that no file has. Return False, and do nothing, if one has it."""
+    try:
+        os.link(temporary, real)
+    except FileExistsError:
+        return False
+    except OSError:  # the file system has no hard links
+        if os.path.lexists(real):
+            return False
+        os.replace(temporary, real)
+    else:
+        with contextlib.suppress(OSError):  # a leftover, to be removed later
+            os.remove(temporary)
+    return True
+
+
+def sync_folder(folder: str) -> None:
+    """Write the names in a folder to the disk, where the system can do that for a folder.
+
+    Windows and some network file systems cannot; nor can a user who may write to the folder but not read it.
+    """
+    if os.name == "nt":
+        return
+    with contextlib.suppress(OSError):
+        descriptor = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)

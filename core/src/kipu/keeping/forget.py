@@ -99,7 +99,7 @@ class Forgetting:
                     for id in filter(None, [entry.metadata.get("id")])
                     for place in await self._where.superseded_by(id)
                 ]
-            receipt = attrs.evolve(receipt, notices=[*receipt.notices, *notices, *self._keeping.writer.told()])
+            receipt = attrs.evolve(receipt, notices=[*receipt.notices, *notices])
             if any(trace.after for trace in receipt.traces):
                 note = (
                     "Another process is reading the index, which keeps what it reads on the disk until it is done. Who "
@@ -200,10 +200,6 @@ class Forgetting:
                 f"The text has no word of {_SHORTEST_WORD} letters or more that stands nowhere else, so the pages of "
                 "the index could not be searched for it."
             )
-        notices += [
-            f"{path} has what was set aside after an error, which may hold the text. Look at it, and remove it."
-            for path in sorted(self._hidden.glob("unusable-*"))
-        ]
         if (self._root / ".git").exists():
             notices.append("Kipu does not change what git has of the file: an earlier commit may still hold the text.")
         return Receipt(target.path, target.start_line, target.end_line, digest, traces, elsewhere, notices)

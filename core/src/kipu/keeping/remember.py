@@ -25,8 +25,7 @@ if TYPE_CHECKING:
     import os
     from collections.abc import Awaitable, Callable, Mapping, Sequence
 
-    from ..components import Components
-    from ..config import MemoryConfig
+    from ..context import Context
     from ..indexing.synchronizer import Syncing
     from ..types import WriteFilter
     from .targets import Locating, Target
@@ -46,14 +45,14 @@ class Keeping:
 
     def __init__(
         self,
-        config: MemoryConfig,
-        components: Components,
+        context: Context,
         syncing: Syncing,
         writer: Writer,
         where: Locating,
     ) -> None:
-        self._config = config
-        self._components = components
+        self._config = context.config
+        self._components = context.components
+        self._database = context.database
         self._syncing = syncing
         self._where = where
         self.writer = writer
@@ -162,7 +161,7 @@ class Keeping:
                 file, start = edits.append(file, lines, title)
                 starts.append(start)
             changes.insert(0, FileChange(real, data, self._encoded(file, path)))
-            await self.writer.apply(changes)
+            await self.writer.commit(changes)
             return starts, [len(lines) for lines in formatted]
 
         return await _again(attempt)
@@ -193,7 +192,7 @@ class Keeping:
                 old_data, old_file = await asyncio.to_thread(read_file, old.real, old.path)
                 after = superseded(old_file, old, id, self._config.today())
                 changes.append(FileChange(old.real, old_data, self._encoded(after, old.path)))
-            await self.writer.apply(changes)
+            await self.writer.commit(changes)
 
         if old.real == real and place.start_line <= old.start_line <= place.end_line:
             raise QueryError(f"{place} says that already: it cannot take its own place.")
@@ -254,7 +253,7 @@ class Keeping:
             async def attempt() -> tuple[int, list[str]]:
                 data, file = await asyncio.to_thread(read_file, target.real, target.path)
                 changed, length, not_known = reworded(file, target, said)
-                await self.writer.apply([FileChange(target.real, data, self._encoded(changed, target.path))])
+                await self.writer.commit([FileChange(target.real, data, self._encoded(changed, target.path))])
                 return length, not_known
 
             length, not_known = await _again(attempt)
@@ -294,12 +293,12 @@ class Keeping:
                     if there is not None:
                         raise QueryError(f"{name} is there already. Name the lines that are to be moved into it.")
                     moved = FileChange(real, None, data, like=target.real)
-                    await self.writer.apply([moved, FileChange(target.real, data, None)])
+                    await self.writer.commit([moved, FileChange(target.real, data, None)])
                     return 1, []
                 inside_of(file, target)
                 changed, first = edits.append(other, edits.from_the_margin(target.text.split("\n")))
                 left = self._without(file, target)
-                await self.writer.apply(
+                await self.writer.commit(
                     [
                         FileChange(real, there, self._encoded(changed, name)),
                         FileChange(target.real, data, None if left is None else left.data()),
@@ -323,7 +322,7 @@ class Keeping:
             left = self._without(file, target)
             if left is None and self._where.is_link(target.path):
                 left = TextFile([])  # the file is another one's: it stays, and says nothing
-            await self.writer.apply([FileChange(target.real, data, None if left is None else left.data())])
+            await self.writer.commit([FileChange(target.real, data, None if left is None else left.data())])
             return disturbed(file, left, target)
 
         return await _again(attempt)
@@ -417,9 +416,9 @@ class Keeping:
         try:
             await self._syncing.take_in(None if everything else list(dict.fromkeys(paths)))
         except KipuError as error:
-            note = f"It is written, and will be found when the index can be written again. {error}"
-            return [note, *self.writer.told()]
-        return self.writer.told()
+            return [f"Saved, but not indexed: it will be found once the index can be written. {error}"]
+        notices, self._database.notices[:] = list(self._database.notices), []
+        return notices
 
 
 async def _again(attempt: Callable[[], Awaitable[Answer]]) -> Answer:

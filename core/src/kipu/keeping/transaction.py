@@ -1,8 +1,8 @@
-"""Changes memory files: the only code that does.
+"""Change memory files: one by a rename, several all or none.
 
-Who writes holds the lock of the workspace. What a file is to say is written beside it first and put in its place at
-once, so that at every moment each file says what it said before or what it says then. Several files change together: a
-journal is written first, and whoever holds the lock next finishes what a killed process began.
+What a file is to say is written to a temporary file first and renamed over the file, so that the file says at every
+moment what it said before or what it says afterwards. For several files, a journal is written before the first rename;
+the next process that takes the lock finishes what a killed process began.
 """
 
 from __future__ import annotations
@@ -12,426 +12,354 @@ import contextlib
 import errno
 import hashlib
 import itertools
-import logging
+import json
 import os
 import re
+import secrets
 import stat
 import time
-from pathlib import Path
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING
 
-from ..errors import FileChangedError, MemoryFileError, WritingBusyError
-from ..index.database import make_hidden_folder
+import attrs
+
+from ..errors import FileChangedError, KipuError, MemoryFileError, WritingBusyError
 from ..sqlite import uninterrupted
-from ..workspace.scan import is_memory_file_name
-from . import journal, steps
-from .exchanging import sync_folder
-from .files import read_regular, write_new
-from .steps import ENDINGS, OTHER, FileChange, Step
+from ..workspace.scan import HIDDEN_FOLDER, is_memory_file_name
+from .files import OTHER, IrregularFileError, digest_of, put_new, read_regular, sync_folder, write_new
+from .lock import WorkspaceLock
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Sequence
+    from collections.abc import AsyncIterator, Sequence
 
-    from filelock import BaseFileLock
+    from ..context import Context
 
 __all__ = ["FileChange", "Writer"]
 
-_LOCK_SECONDS = 60.0
-# How long to wait before the lock is tried again: longer and longer, for many who try often keep who has it from work.
-_LOOK_AGAIN_SECONDS = 0.005
-_LONGEST_PAUSE_SECONDS = 0.02
-# What we call files in .kipu/writing, and beside a file on another disk. Nothing else is ever removed.
-_TEMPORARY = re.compile(r"[0-9]+-[0-9]+\.tmp")
-_OURS = re.compile(
-    rf"{_TEMPORARY.pattern}({'|'.join(map(re.escape, ENDINGS))})|{re.escape(journal.NAME)}(\.new)?|"
-    r"[0-9a-f]{16}\.elsewhere"
-)
-_ELSEWHERE = re.compile(rf"\.kipu-{_TEMPORARY.pattern}")
-_LONGEST_PATH = 65_536
-
-_logger = logging.getLogger("kipu")
+_TEMPORARY = re.compile(r"(\.kipu-)?[0-9a-f]{16}\.tmp")
+_OURS = re.compile(rf"{_TEMPORARY.pattern}(\.old)?|journal\.json(\.new)?")
+_DIGEST = re.compile("([0-9a-f]{64})?")
+_MAX_JOURNAL_BYTES = 16_000_000
+_DAY_SECONDS = 86_400
 
 
-class _GivenUpError(MemoryFileError):
-    """What was begun cannot be done. It was undone, or what is left of it was set aside: somebody else goes on."""
+@attrs.frozen
+class FileChange:
+    """What a file says before and after; None for a file that does not exist. ``real`` is its real path.
+
+    A new file gets the permissions of the file ``like``, if that is given.
+    """
+
+    real: str
+    before: bytes | None
+    after: bytes | None
+    like: str | None = None
+
+
+@attrs.frozen
+class Step:
+    """A change as the journal has it: the digests before and after, and the file with what it says afterwards."""
+
+    real: str
+    temporary: str
+    before: str
+    after: str
+
+    @property
+    def old(self) -> str:
+        """Where the old file is kept until it is compared with what it should have said."""
+        return f"{self.temporary}.old"
 
 
 class Writer:
-    """Writes the files of one workspace.
+    """Writes the memory files of one workspace.
 
-    :param hidden: the folder ``.kipu`` of the workspace.
-    :param allows: whether a real path is one of the workspace's. What a journal says of others is not done: the folder
-        may have come with files that somebody else made.
-    :param sees: whether people may be told of the file of a real path: it may belong to another scope.
-    :param notes: where it is noted, for people, what became of what a killed process left.
-    :param wait: how many seconds to wait for another process that is writing.
+    :param context: what the memory works with.
     """
 
-    def __init__(
-        self,
-        hidden: Path,
-        allows: Callable[[str], bool],
-        sees: Callable[[str], bool] | None = None,
-        notices: list[str] | None = None,
-        wait: float = _LOCK_SECONDS,
-    ) -> None:
-        self._notes: list[str] = [] if notices is None else notices
-        self._hidden = hidden
-        self._allows = allows
-        self._sees = sees
-        self._root = os.path.realpath(hidden.parent)
-        self._folder = Path(self._root) / hidden.name / "writing"
-        self._wait = wait
-        self._here = asyncio.Lock()  # between the tasks of this memory; the file keeps out everybody else
-
-    # --- the lock --------------------------------------------------------------------------------------------------
+    def __init__(self, context: Context) -> None:
+        hidden = context.workspace.root / HIDDEN_FOLDER
+        self.lock = WorkspaceLock(hidden)
+        self._context = context
+        self._root = os.path.realpath(context.workspace.root)
+        self._folder = os.path.join(self._root, HIDDEN_FOLDER, "writing")
+        self._journal = os.path.join(self._folder, "journal.json")
 
     @contextlib.asynccontextmanager
     async def locked(self) -> AsyncIterator[None]:
-        """Hold the lock of the workspace. What a killed process left half done is finished first.
+        """Hold the lock of the workspace. Finish what a killed process began first.
 
-        :raises WritingBusyError: another process holds it for longer than we wait.
-        :raises MemoryFileError: the folder ``.kipu`` cannot be written, or what a killed process left in it.
+        :raises WritingBusyError: another process holds it for too long.
+        :raises MemoryFileError: the folder ``.kipu`` cannot be written, or what was begun cannot be finished.
         """
-        async with self._here:
-            lock = await self._acquired(self._wait)
-            try:
-                await uninterrupted(asyncio.to_thread(self._recover_others))
-                yield
-            finally:
-                lock.release()
+        async with self.lock.acquire():
+            await uninterrupted(asyncio.to_thread(self._recover))
+            yield
 
     async def recover(self) -> None:
-        """Finish what a killed process left half done, unless somebody is writing now, or nothing can be written."""
-        if not self._has_remains():
+        """Finish what a killed process began, unless another process is writing or nothing can be written."""
+        if not self._remains():
             return
-        async with self._here:
-            try:
-                lock = await self._acquired(0)
-            except (WritingBusyError, MemoryFileError):
-                return
-            try:
-                await uninterrupted(asyncio.to_thread(self._recover_others))
-            except MemoryFileError:
-                return  # who reads is not kept from it; who writes next says what is wrong, if it still is
-            finally:
-                lock.release()
+        with contextlib.suppress(WritingBusyError, MemoryFileError):
+            async with self.lock.acquire(wait=0):
+                await uninterrupted(asyncio.to_thread(self._recover))
 
-    async def _acquired(self, wait: float) -> BaseFileLock:
-        from filelock import FileLock, Timeout
-
-        if self._folder.is_symlink():
-            raise MemoryFileError(
-                f"{self._folder} is a symbolic link, and what it leads to is not Kipu's. Remove the link."
-            )
-        end, pause = time.monotonic() + wait, _LOOK_AGAIN_SECONDS
-        try:
-            make_hidden_folder(self._hidden)
-            self._folder.mkdir(exist_ok=True)
-            # Not of one thread: tasks of one event loop may be in several, one after the other.
-            lock = FileLock(self._hidden / "writing.lock", blocking=False, thread_local=False)
-            while True:
-                with contextlib.suppress(Timeout):
-                    lock.acquire()
-                    return lock
-                if time.monotonic() >= end:
-                    raise WritingBusyError(
-                        f"Another process has been writing to the memory in {self._hidden.parent} for {wait:.0f} "
-                        "seconds. Try again when it is done."
-                    )
-                await asyncio.sleep(pause)
-                pause = min(2 * pause, _LONGEST_PAUSE_SECONDS)
-        except OSError as error:
-            raise MemoryFileError(
-                f"{error.filename or self._hidden} cannot be written: {error.strerror or error}. Kipu keeps its lock "
-                f"and what it is writing in {self._hidden} while it changes memory files."
-            ) from error
-
-    def told(self) -> list[str]:
-        """What is to be told of what was found, once."""
-        notices, self._notes[:] = list(self._notes), []
-        return notices
-
-    # --- changing files --------------------------------------------------------------------------------------------
-
-    async def apply(self, changes: Sequence[FileChange]) -> None:
-        """Make changes, all or none. Call it while you hold the lock.
+    async def commit(self, changes: Sequence[FileChange]) -> None:
+        """Make all changes or none. Call it with the lock held.
 
         :raises FileChangedError: a file does not say what it should have said before. Nothing was changed.
-        :raises MemoryFileError: a file cannot be written. Nothing was changed.
+        :raises MemoryFileError: a file cannot be written.
         """
-        # A change that has begun is finished, also for somebody who does not wait for it any more.
-        await uninterrupted(asyncio.to_thread(self._apply, changes))
+        await uninterrupted(asyncio.to_thread(self._commit, changes))  # what has begun is finished
 
-    def _apply(self, changes: Sequence[FileChange]) -> None:
-        planned: list[Step] | None = None
-        problem = None
+    # --- a transaction ---------------------------------------------------------------------------------------------
+
+    def _commit(self, changes: Sequence[FileChange]) -> None:
+        steps: list[Step] = []
+        begun = False
         try:
-            planned = [Step.of(change, self._temporary(change, number)) for number, change in enumerate(changes)]
-            for change, step in zip(changes, planned, strict=True):
+            for change in changes:
+                steps.append(Step(change.real, self._temporary(change), *map(_digest, (change.before, change.after))))
+                _prepare(change, steps[-1].temporary)
+            for step in steps:
                 _check_unchanged(step)
-                self._note_elsewhere(step)
-                if change.after is not None:
-                    self._write_temporary(change.real, step.temporary, change.after, change.like)
-                if len(planned) > 1 and change.before is not None:
-                    self._write_temporary(change.real, step.saved, change.before)
-            for step in planned:  # an editor may have saved a file meanwhile: this is the last moment to see it
-                _check_unchanged(step)
-            self._make_way_for_journal()
-            # Of a single file, the exchange is what has to reach the disk; the journal is for a process that is killed.
-            journal.write(self._folder, [step.below(self._root) for step in planned], durable=len(planned) > 1)
-        except OSError as error:
-            problem = error
-        finally:
-            made = self._recover()
-        if made == planned:  # also after an error that came when the journal was written: it was followed
-            return
-        if problem is not None:
-            raise _cannot_write(problem) from problem
-        raise FileChangedError("A file was changed by somebody else meanwhile. Nothing was changed; try again.")
+            if len(steps) > 1:
+                self._write_journal(steps)
+            for step in steps:
+                if not _replace(step):
+                    self._yield(step, begun)
+                begun = True
+                self._compare(step)
+            self._remove_journal()
+        except (OSError, KipuError) as error:
+            if begun or not self._roll_back(steps):
+                raise MemoryFileError(
+                    f"{_reason(error)} A part was changed. The next process that writes finishes it."
+                ) from error
+            if isinstance(error, OSError):
+                raise MemoryFileError(f"{_reason(error)} Nothing was changed.") from error
+            raise
 
-    def _temporary(self, change: FileChange, number: int) -> str:
-        """Where a file is written first: in ``.kipu``, or beside the file where that is another disk."""
-        nearest = os.path.dirname(change.real)
-        while not os.path.isdir(nearest):
-            nearest = os.path.dirname(nearest)
-        name = f"{os.getpid()}-{number}.tmp"
-        if os.stat(nearest).st_dev == os.stat(self._folder).st_dev:
+    def _temporary(self, change: FileChange) -> str:
+        """Return where to write a file first: in ``.kipu/writing``, or beside the file if that is on another disk."""
+        folder = os.path.dirname(change.real)
+        while not os.path.isdir(folder):
+            folder = os.path.dirname(folder)
+        name = f"{secrets.token_hex(8)}.tmp"
+        if os.stat(folder).st_dev == os.stat(self._folder).st_dev:
             return os.path.join(self._folder, name)
-        return os.path.join(nearest, f".kipu-{name}")
+        _remove_stale(folder)
+        return os.path.join(folder, f".kipu-{name}")
 
-    def _write_temporary(self, real: str, temporary: str, data: bytes, like: str | None = None) -> None:
-        """Write what a file is to say, with the permissions of the file; a new one gets those of new files."""
-        os.makedirs(os.path.dirname(real), exist_ok=True)
-        old = None
+    def _write_journal(self, steps: Sequence[Step]) -> None:
+        inside = f"{self._root}{os.sep}"  # relative paths, so that a copied workspace finishes what was begun in itself
+        rows = [[path.removeprefix(inside) for path in attrs.astuple(step)] for step in steps]
+        write_new(f"{self._journal}.new", json.dumps(rows).encode("ascii"))
+        os.replace(f"{self._journal}.new", self._journal)
+        sync_folder(self._folder)
+
+    def _remove_journal(self) -> None:
         with contextlib.suppress(FileNotFoundError):
-            old = os.stat(like or real)
-            if not os.access(like or real, os.W_OK):
-                raise PermissionError(errno.EACCES, "it is read-only", like or real)
-        # Nobody else may read it before it has the permissions of the file: that may be a private one.
-        write_new(temporary, data, 0o600 if old else 0o666, name=real)
-        if old is not None:
-            if hasattr(os, "chown") and (old.st_uid, old.st_gid) != (os.geteuid(), os.getegid()):
-                with contextlib.suppress(PermissionError):  # the owner of a new file is who writes it
-                    os.chown(temporary, old.st_uid, old.st_gid)
-            os.chmod(temporary, stat.S_IMODE(old.st_mode))
+            os.remove(self._journal)
 
-    def _note_elsewhere(self, step: Step) -> None:
-        """Write down where a temporary file is that does not lie in ``.kipu``: so it is found if we are killed."""
-        if os.path.dirname(step.temporary) == str(self._folder):
-            return
-        name = hashlib.sha256(os.fsencode(step.temporary)).hexdigest()[:16]
-        write_new(self._folder / f"{name}.elsewhere", os.fsencode(f"{step.temporary}\0{step.real}"))
-        sync_folder(str(self._folder))
-
-    def _make_way_for_journal(self) -> None:
-        """Set aside what stands where the journal is to stand, and is no file of ours."""
-        names = [name for name in (journal.NAME, f"{journal.NAME}.new") if os.path.lexists(self._folder / name)]
-        if names:
-            aside = self._set_aside(names)
-            self._tell(f"In {self._folder}, {' and '.join(names)} stood in the way, and was set aside in {aside}.")
-
-    # --- what a killed process left ----------------------------------------------------------------------------------
-
-    def _has_remains(self) -> bool:
+    def _roll_back(self, steps: Sequence[Step]) -> bool:
+        """Remove the journal and the temporary files of changes of which none was made. Return whether that worked."""
         try:
-            with os.scandir(self._folder) as entries:
-                return any(True for _ in entries)
+            self._remove_journal()
+            for step in steps:
+                _remove(step.temporary)
+                _remove(step.old)
         except OSError:
             return False
+        return True
 
-    def _recover_others(self) -> None:
-        """Finish what another process began; where that cannot be, it is told, and keeps nobody from going on.
+    # --- what happened at the same time ------------------------------------------------------------------------------
 
-        :raises MemoryFileError: not even that can be done, since the disk is full or read-only.
+    def _yield(self, step: Step, begun: bool) -> None:
+        """Leave a file as another program saved it just now.
+
+        :raises FileChangedError: nothing has been changed yet, so that nothing need be.
         """
+        if not begun:
+            raise FileChangedError(f"{step.real} was changed at the same time. Nothing was written; try again.")
+        if step.after:
+            self._keep(step.temporary, step)
+
+    def _compare(self, step: Step) -> None:
+        """Keep what another program saved between the last check of a file and the rename."""
+        found = digest_of(step.old)
+        if found in ("", step.before, step.after) or found == digest_of(step.real):
+            _remove(step.old)
+        else:
+            self._keep(step.old, step)
+
+    def _keep(self, path: str, step: Step) -> None:
+        """Put a version of a memory file that has lost its place beside the file, and say so."""
+        stem, suffix = os.path.splitext(step.real)
+        numbers = itertools.count(2)
+        beside = f"{stem}.recovered{suffix}"
+        while not put_new(path, beside):
+            beside = f"{stem}.recovered-{next(numbers)}{suffix}"
+        sync_folder(os.path.dirname(beside))
+        if self._context.scope.sees(self._context.workspace.name_of(step.real)):
+            notice = f"{step.real} was changed by another program at the same time. One version is kept in {beside}."
+        else:
+            notice = "A file of another scope was changed by another program at the same time. Both versions are kept."
+        self._context.notices.add(notice)
+
+    # --- recovery ----------------------------------------------------------------------------------------------------
+
+    def _recover(self) -> None:
+        """Finish what a killed process began: each file that still says what it said before is changed.
+
+        A file that says something else keeps it; what Kipu would have written is kept beside it. Call it with the lock.
+
+        :raises MemoryFileError: it cannot be finished now; or the folder for temporary files cannot be made.
+        """
+        if os.path.islink(self._folder):
+            raise MemoryFileError(f"{self._folder} is a symbolic link. Kipu does not follow it: remove the link.")
         try:
-            self._recover()
-        except _GivenUpError as error:
-            reason = "" if self._sees else f" {error}"
-            self._tell(f"What a process that was killed had begun could not be finished.{reason}")
-
-    def _recover(self) -> list[Step]:
-        """Finish the changes of a journal, and remove what nobody needs any more. Called with the lock.
-
-        Where a file says what nobody here decided on, somebody else wrote it: it stays, and the others are undone.
-
-        :return: the changes that were made: all of them, or none.
-        :raises MemoryFileError: what was begun stays as it is, for whoever writes next; or it would be done once more.
-        """
-        for may_be_of_the_moment in (True, False):
-            try:
-                made, problem = self._finish(self._begun() if journal.NAME in self._ours() else [])
-                ours = self._ours()
-                elsewhere = {name: self._elsewhere(name) for name in ours if name.endswith(".elsewhere")}
-                break
-            except (OSError, ValueError) as error:
-                if not may_be_of_the_moment or isinstance(error, ValueError):
-                    self._give_up(error)
-        if journal.NAME in ours:
-            journal.end(self._folder)
-        for name, paths in elsewhere.items():
-            if not self._remove(paths):
-                ours.remove(name)  # the note stays, so that they are found
-        self._remove([str(self._folder / name) for name in ours])
-        if problem is not None:
-            raise _GivenUpError(str(_cannot_write(problem))) from problem
-        return made
-
-    def _remove(self, paths: Sequence[str]) -> bool:
-        """Remove what nobody needs any more, and is in nobody's way where that cannot be: whether all of it was."""
-        all_removed = True
-        for path in paths:
-            try:
-                with contextlib.suppress(FileNotFoundError, NotADirectoryError, IsADirectoryError):  # none is ours
-                    os.remove(path)
-            except OSError as error:
-                all_removed = False
-                self._tell(f"{path} cannot be removed: {error.strerror or error}. Nobody needs it any more.")
-        return all_removed
-
-    def _give_up(self, error: OSError | ValueError) -> NoReturn:
-        """Set aside what was begun, so that it keeps nobody from going on."""
-        try:
-            aside = self._set_aside(self._ours())
-        except OSError as worse:
-            raise MemoryFileError(
-                f"{_name(worse)} cannot be written: {worse.strerror or worse}. What was begun there is finished, or "
-                "undone, by whoever writes next."
-            ) from worse
-        raise _GivenUpError(
-            f"What was begun cannot be finished, and not be undone: {_said(error)}. What is left of it was set aside "
-            f"in {aside}."
-        ) from error
-
-    def _begun(self) -> list[Step]:
-        """The steps of the journal.
-
-        :raises ValueError: there is one that we would not have written down.
-        """
-        begun = [step.at(self._root) for step in journal.read(self._folder)]
-        for step in begun:
-            if not self._is_ours(step):
-                raise ValueError(f"it names {step.real!r}, which is no memory file here")
-        if len({step.real for step in begun}) < len(begun) or len({step.temporary for step in begun}) < len(begun):
-            raise ValueError("it names a file twice")
-        return begun
-
-    def _finish(self, begun: list[Step]) -> tuple[list[Step], OSError | None]:
-        """Make all changes, or undo them: those that were made, and what was in the way.
-
-        :raises OSError: one of them can be neither made nor undone.
-        """
-        problem = None
-        try:
-            given_back = [steps.give_back(step, self._tell_of(step)) for step in begun]
-            undone = steps.were_taken_back(begun) and not steps.are_made(begun)
-            if not any(given_back) and not undone and all(map(steps.put_in_place, begun)):
-                return begun, None
+            os.makedirs(self._folder, exist_ok=True)
+            for step in self._read_journal():
+                now = digest_of(step.real)
+                is_ready = digest_of(step.temporary) == step.after  # else it was renamed before
+                if is_ready and now != step.after and not (now == step.before and _replace(step)):
+                    self._yield(step, begun=True)
+                self._compare(step)
+                _remove(step.temporary)
+            self._remove_journal()
         except OSError as error:
-            problem = error
-        for step in begun:
-            steps.give_back(step, self._tell_of(step))
-            steps.take_back(step)
-            steps.give_back(step, self._tell_of(step))
-        # After an error, also after one that could be passed over, nobody knows what was done without having looked.
-        if any(step.before != step.after and steps.are_made([step]) for step in begun):
-            if not steps.are_made(begun):
-                raise problem or OSError(errno.EIO, "it was changed, and cannot be changed back", begun[0].real)
-            return begun, None
-        return [], problem
+            raise MemoryFileError(
+                f"{_reason(error)} A killed process left a change half done that Kipu finishes before it writes. To "
+                f"give the change up, delete {self._journal}."
+            ) from error
+        for name in self._remains():
+            with contextlib.suppress(OSError):
+                os.remove(os.path.join(self._folder, name))
 
-    def _tell_of(self, step: Step) -> Callable[[str], None]:
-        """What tells of a change; of a file of another scope, no more than that there was something."""
-        if self._sees is None or self._sees(step.real):
-            return self._tell
-        return lambda note: self._tell(
-            "Somebody saved a file that does not belong to this scope when a process that changed it was killed. "
-            "What they saved is kept."
-        )
+    def _remains(self) -> list[str]:
+        """Return the names in ``.kipu/writing`` that are Kipu's. It removes nothing else there."""
+        try:
+            with os.scandir(self._folder) as entries:
+                return [entry.name for entry in entries if _OURS.fullmatch(entry.name)]
+        except OSError:
+            return []
 
-    def _ours(self) -> list[str]:
-        """The names of the files that we left: no folder, link or pipe is one, and no other name."""
-        with os.scandir(self._folder) as entries:
-            names = [
-                each.name for each in entries if _OURS.fullmatch(each.name) and each.is_file(follow_symlinks=False)
-            ]
-        return sorted(names)
-
-    def _elsewhere(self, name: str) -> list[str]:
-        """The temporary file that a note is about, which does not lie in ``.kipu``, and what may be kept beside it.
-
-        :raises ValueError: it is none of ours.
-        """
-        said = os.fsdecode(read_regular(self._folder / name, 2 * _LONGEST_PATH))
-        temporary, _, real = said.partition("\0")
-        if not self._is_beside(temporary, real):
-            raise ValueError(f"{name} names {said!r}, which is no temporary file of Kipu")
-        return Step("", temporary, "", "").names()
-
-    def _is_beside(self, temporary: str, real: str) -> bool:
-        """Whether this is where a memory file is written first where it is on another disk: in a folder above it."""
-        folder, name = os.path.split(temporary)
-        return (
-            self._is_memory_file(real)
-            and _ELSEWHERE.fullmatch(name) is not None
-            and os.path.realpath(folder) == folder
-            and f"{os.path.dirname(real)}{os.sep}".startswith(f"{folder.rstrip(os.sep)}{os.sep}")
-        )
-
-    def _is_memory_file(self, real: str) -> bool:
-        folder, name = os.path.split(real)
-        return (
-            "\0" not in real and is_memory_file_name(name) and os.path.realpath(folder) == folder and self._allows(real)
-        )
+    def _read_journal(self) -> list[Step]:
+        """Return what a killed process began. Rename a journal that is not one of Kipu's, and say so."""
+        if not os.path.lexists(self._journal):
+            return []
+        with contextlib.suppress(IrregularFileError, ValueError, TypeError, LookupError, RecursionError):
+            if not os.path.islink(self._journal):
+                rows = json.loads(read_regular(self._journal, _MAX_JOURNAL_BYTES))
+                steps = [Step(*(os.path.join(self._root, path) for path in row[:2]), *row[2:]) for row in rows]
+                if all(map(self._is_ours, steps)):
+                    return steps
+        ignored = os.path.join(self._folder, "journal.ignored.json")
+        os.replace(self._journal, ignored)
+        self._context.notices.add(f"{self._journal} was not written by Kipu. It was ignored, and renamed to {ignored}.")
+        return []
 
     def _is_ours(self, step: Step) -> bool:
-        """Whether this is a change of a memory file of this workspace, as we would have written it down."""
+        """Return whether a step changes a memory file of this workspace, by a temporary file that Kipu named."""
         folder, name = os.path.split(step.temporary)
-        if folder == str(self._folder):
-            return self._is_memory_file(step.real) and _TEMPORARY.fullmatch(name) is not None
-        return self._is_beside(step.temporary, step.real)
-
-    # --- what cannot be used -----------------------------------------------------------------------------------------
-
-    def _set_aside(self, names: Sequence[str]) -> Path:
-        """Move what cannot be used into a folder of its own, where it is in nobody's way and not lost.
-
-        :raises OSError: that cannot be done.
-        """
-        for number in itertools.count(1):
-            aside = self._hidden / f"unusable-{number}"
-            with contextlib.suppress(FileExistsError):
-                aside.mkdir()
-                break
-        # The journal is the last: as long as it is there, what belongs to it is not taken for something left over.
-        for name in sorted(names, key=lambda name: name == journal.NAME):
-            with contextlib.suppress(FileNotFoundError):
-                os.rename(self._folder / name, aside / name)
-        return aside
-
-    def _tell(self, note: str) -> None:
-        if note not in self._notes:
-            self._notes.append(note)
-            _logger.warning(note)
+        target, target_name = os.path.split(step.real)
+        is_beside = name.startswith(".kipu-") and f"{target}{os.sep}".startswith(f"{folder.rstrip(os.sep)}{os.sep}")
+        return (
+            b"\0" not in os.fsencode(step.real)
+            and self._context.workspace.allows(step.real)
+            and is_memory_file_name(target_name)
+            and (folder == self._folder or is_beside)
+            and all(os.path.realpath(path) == path for path in (folder, target))  # no symlink on the way
+            and _TEMPORARY.fullmatch(name) is not None
+            and all(_DIGEST.fullmatch(digest) for digest in (step.before, step.after))
+        )
 
 
-def _cannot_write(error: OSError) -> MemoryFileError:
-    return MemoryFileError(f"{_name(error)} cannot be written: {error.strerror or error}. Nothing was changed.")
-
-
-def _name(error: OSError) -> str:
-    return str(error.filename2 or error.filename or "A file")
-
-
-def _said(error: OSError | ValueError) -> str:
-    """What went wrong, without the end of a sentence."""
-    return f"{error.filename}: {error.strerror}" if isinstance(error, OSError) and error.filename else str(error)
+def _prepare(change: FileChange, temporary: str) -> None:
+    """Write what a file is to say to a temporary file, with the permissions of the file."""
+    if change.after is None:
+        return
+    os.makedirs(os.path.dirname(change.real), exist_ok=True)
+    model, status = change.like or change.real, None
+    with contextlib.suppress(FileNotFoundError):
+        status = os.stat(model)
+        if not os.access(model, os.W_OK):
+            raise PermissionError(errno.EACCES, "it is read-only", model)
+    # Private until it has the permissions of the file, which may be private too.
+    write_new(temporary, change.after, 0o600 if status else 0o666, name=change.real)
+    if status is not None:
+        if hasattr(os, "chown") and (status.st_uid, status.st_gid) != (os.geteuid(), os.getegid()):
+            with contextlib.suppress(PermissionError):  # then it belongs to the user who writes it
+                os.chown(temporary, status.st_uid, status.st_gid)
+        os.chmod(temporary, stat.S_IMODE(status.st_mode))
 
 
 def _check_unchanged(step: Step) -> None:
-    now = steps.said_by(step.real)
+    now = digest_of(step.real)
     if now == OTHER:
-        raise MemoryFileError(f"{step.real} is no regular file, or is too large to be changed. Nothing was changed.")
+        raise MemoryFileError(f"{step.real} is not a regular file, or is larger than 64 MB. Nothing was changed.")
     if now != step.before:
-        raise FileChangedError(f"{step.real} was changed by somebody else meanwhile. Nothing was changed; try again.")
+        raise FileChangedError(f"{step.real} has changed since it was read. Nothing was changed; try again.")
+
+
+def _replace(step: Step) -> bool:
+    """Change a file by one rename. Return False if another program changed it since it was checked."""
+    folder = os.path.dirname(step.real)
+    try:
+        if not step.before:
+            os.makedirs(folder, exist_ok=True)
+            return put_new(step.temporary, step.real)
+        if not _link_old(step):
+            return False
+        if step.after:
+            os.replace(step.temporary, step.real)
+        else:
+            os.remove(step.real)
+    except FileNotFoundError:  # another program removed it
+        return False
+    finally:
+        sync_folder(folder)
+    return True
+
+
+def _link_old(step: Step) -> bool:
+    """Give the old file a second name, under which it outlives the rename. Return False if it has changed."""
+    try:
+        os.link(step.real, step.old)
+    except FileNotFoundError:
+        return False
+    except FileExistsError:
+        pass  # a killed process had come as far as this
+    except OSError:
+        return True  # the file system has no hard links
+    if digest_of(step.old) == step.before:
+        return True
+    os.remove(step.old)
+    return False
+
+
+def _remove(path: str) -> None:
+    with contextlib.suppress(FileNotFoundError):
+        os.remove(path)
+
+
+def _remove_stale(folder: str) -> None:
+    """Remove the temporary files that a killed process left beside a memory file more than a day ago."""
+    with contextlib.suppress(OSError), os.scandir(folder) as entries:
+        for entry in entries:
+            if entry.name.startswith(".kipu-") and _OURS.fullmatch(entry.name):
+                status = entry.stat(follow_symlinks=False)
+                if time.time() - max(status.st_mtime, status.st_ctime) > _DAY_SECONDS:
+                    os.remove(entry.path)
+
+
+def _digest(data: bytes | None) -> str:
+    return "" if data is None else hashlib.sha256(data).hexdigest()
+
+
+def _reason(error: Exception) -> str:
+    """Return what went wrong, as a sentence."""
+    if not isinstance(error, OSError):
+        return str(error)
+    path = error.filename2 or error.filename or "A file"
+    return f"{path} cannot be written: {error.strerror or error}."
