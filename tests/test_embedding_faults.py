@@ -54,24 +54,6 @@ def server() -> Iterator[EmbeddingServer]:
         yield server
 
 
-@pytest.fixture
-def workspace(tmp_path: Path) -> Path:
-    folder = tmp_path / "project"
-    (folder / "memory").mkdir(parents=True)
-    return folder
-
-
-@pytest.fixture
-def write(workspace: Path) -> Write:
-    def write(path: str, text: str) -> Path:
-        file = workspace / path
-        file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_text(text, "utf-8")
-        return file
-
-    return write
-
-
 def fill(write: Write, files: int = 200) -> None:
     """Files with a subject each, and one that is long."""
     for number in range(files):

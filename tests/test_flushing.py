@@ -59,24 +59,6 @@ def server() -> Iterator[CompletionServer]:
         yield server
 
 
-@pytest.fixture
-def workspace(tmp_path: Path) -> Path:
-    folder = tmp_path / "project"
-    (folder / "memory").mkdir(parents=True)
-    return folder
-
-
-@pytest.fixture
-def write(workspace: Path) -> Write:
-    def write(path: str, text: str) -> Path:
-        file = workspace / path
-        file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_text(text, "utf-8")
-        return file
-
-    return write
-
-
 def config(workspace: Path, server: CompletionServer, **flush: Any) -> MemoryConfig:
     flusher = {"use": "litellm", "model": "openai/any", "api_base": server.url, "api_key": "sk-1", "timeout": 30}
     return MemoryConfig(

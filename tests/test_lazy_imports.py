@@ -16,10 +16,13 @@ HEAVY_FOR_IMPORT = HEAVY | {"asyncio", "aiosqlite", "attrs", "click", "pluggy", 
 
 def loaded_by(code: str) -> set[str]:
     """The top-level modules that a fresh interpreter has loaded after running ``code``."""
+    return {name.partition(".")[0] for name in modules_loaded_by(code)}
+
+
+def modules_loaded_by(code: str) -> set[str]:
     program = f"import sys\ntry:\n    {code}\nexcept SystemExit:\n    pass\nprint('loaded:', *sys.modules)"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, encoding="utf-8")
-    names = done.stdout.rpartition("loaded:")[2].split()
-    return {name.partition(".")[0] for name in names}
+    return set(done.stdout.rpartition("loaded:")[2].split())
 
 
 def test_importing_kipu_loads_nothing_heavy() -> None:
@@ -34,3 +37,9 @@ def test_asking_for_help_loads_nothing_heavy(arguments: list[str]) -> None:
 
 def test_the_mark_of_a_plugin_loads_nothing_heavy() -> None:
     assert not loaded_by("from kipu import hookimpl") & HEAVY
+
+
+def test_the_plugin_for_pytest_loads_nothing_before_a_fixture_is_used() -> None:
+    loaded = modules_loaded_by("import kipu.testing.fixtures")
+    assert {name for name in loaded if name.startswith("kipu")} == {"kipu", "kipu.testing", "kipu.testing.fixtures"}
+    assert not loaded & {"aiosqlite", "attrs", "numpy"}

@@ -33,24 +33,6 @@ if TYPE_CHECKING:
 
 
 @pytest.fixture
-def workspace(tmp_path: Path) -> Path:
-    folder = tmp_path / "project"
-    (folder / "memory").mkdir(parents=True)
-    return folder
-
-
-@pytest.fixture
-def write(workspace: Path) -> Callable[[str, str | bytes], Path]:
-    def write(path: str, content: str | bytes) -> Path:
-        file = workspace / path
-        file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_bytes(content if isinstance(content, bytes) else content.encode())
-        return file
-
-    return write
-
-
-@pytest.fixture
 async def memory(workspace: Path) -> AsyncIterator[Memory]:
     async with Memory(workspace) as memory:
         yield memory

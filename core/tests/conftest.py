@@ -17,12 +17,15 @@ os.environ["PYTHONPATH"] = os.pathsep.join([str(Path(__file__).parent), os.envir
 )
 
 from distributions import Site
-from doubles import Hashing, Nearest, Paragraphs, Words
+from doubles import Hashing
 
-from kipu import FilesConfig, IndexConfig, Memory, MemoryConfig, SearchConfig
+from kipu import Memory
+from kipu.testing import VectorStrategy
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+
+    from kipu import MemoryConfig
 
 # A slow machine is no fault of what is tested.
 settings.register_profile("kipu", deadline=None)
@@ -30,39 +33,9 @@ settings.load_profile("kipu")
 
 
 @pytest.fixture
-def workspace(tmp_path: Path) -> Path:
-    """An empty workspace: a folder with an empty ``memory/``."""
-    folder = tmp_path / "project"
-    (folder / "memory").mkdir(parents=True)
-    return folder
-
-
-@pytest.fixture
-def write(workspace: Path) -> Callable[[str, str], Path]:
-    """Write a file below the workspace, with the folders that it needs."""
-
-    def write(path: str, text: str) -> Path:
-        file = workspace / path
-        file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_bytes(text.encode("utf-8"))
-        return file
-
-    return write
-
-
-@pytest.fixture
-def config(workspace: Path) -> Callable[..., MemoryConfig]:
-    """A configuration of the workspace with the doubles for components."""
-
-    def config(files: dict[str, Any] | None = None, index: dict[str, Any] | None = None, **search: Any) -> MemoryConfig:
-        return MemoryConfig(
-            workspace,
-            files=FilesConfig(**(files or {})),
-            index=IndexConfig(**({"chunker": Paragraphs()} | (index or {}))),
-            search=SearchConfig(**({"strategy": Words(), "postprocessors": []} | search)),
-        )
-
-    return config
+def config(kipu_config: Callable[..., MemoryConfig]) -> Callable[..., MemoryConfig]:
+    """See `kipu.testing.fixtures`."""
+    return kipu_config
 
 
 @pytest.fixture
@@ -82,7 +55,7 @@ def meaning(config: Callable[..., MemoryConfig], embedder: Hashing) -> Callable[
     """A memory that searches by vectors."""
 
     def meaning(embedder: Any = embedder, **search: Any) -> Memory:
-        return Memory(config(index={"embedder": embedder}, **({"strategy": Nearest()} | search)))
+        return Memory(config(index={"embedder": embedder}, **({"strategy": VectorStrategy()} | search)))
 
     return meaning
 

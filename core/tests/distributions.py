@@ -19,7 +19,7 @@ GROUPS = ("kipu", "kipu.commands")
 # The default configuration asks for these three names; the doubles provide them.
 STANDARD = """\
 import attrs
-from doubles import Paragraphs, Words
+from kipu.testing import ParagraphChunker, WordStrategy
 from kipu import hookimpl
 
 @attrs.frozen
@@ -35,11 +35,11 @@ class Threshold:
 
 @hookimpl
 def kipu_register_chunkers(register):
-    register("markdown", Paragraphs)
+    register("markdown", ParagraphChunker)
 
 @hookimpl
 def kipu_register_strategies(register):
-    register("keyword", Words)
+    register("keyword", WordStrategy)
 
 @hookimpl
 def kipu_register_postprocessors(register):

@@ -7,11 +7,10 @@ import shutil
 from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
-from doubles import Paragraphs, Words
-
 from kipu import IndexConfig, MemoryConfig, SearchConfig
 from kipu.sqlite import choose_driver
 from kipu.sync import Memory
+from kipu.testing import ParagraphChunker, WordStrategy
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -34,8 +33,8 @@ def with_doubles(workspace: Path) -> MemoryConfig:
     """A configuration with the smallest chunker and strategy that the contract allows."""
     return MemoryConfig(
         workspace,
-        index=IndexConfig(chunker=Paragraphs()),
-        search=SearchConfig(strategy=Words(), postprocessors=[]),
+        index=IndexConfig(chunker=ParagraphChunker()),
+        search=SearchConfig(strategy=WordStrategy(), postprocessors=[]),
     )
 
 

@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Any
 import attrs
 import pytest
 from attrs import validators
-from doubles import Paragraphs, Words
 
 from kipu import FilesConfig, IndexConfig, Memory, MemoryConfig, SearchConfig, hookimpl
 from kipu.config import load_config
 from kipu.errors import ConfigurationError, PluginFailedError, PluginNotFoundError
 from kipu.plugins.build import build_component
 from kipu.plugins.manager import PluginInfo, Plugins
+from kipu.testing import ParagraphChunker, WordStrategy
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -287,7 +287,9 @@ def test_an_option_whose_type_cannot_be_known_is_the_fault_of_its_plugin(plugins
     )
 
 
-@pytest.mark.parametrize("choice", [Words, Words(), 3.5, object()], ids=["class", "other kind", "number", "object"])
+@pytest.mark.parametrize(
+    "choice", [WordStrategy, WordStrategy(), 3.5, object()], ids=["class", "other kind", "number", "object"]
+)
 def test_an_object_that_is_no_such_component_is_refused(plugins: Plugins, choice: Any) -> None:
     with pytest.raises(ConfigurationError) as caught:
         build_component(plugins, "postprocessor", choice, "search.postprocessors[0]")
@@ -386,4 +388,4 @@ def test_a_configuration_cannot_change_behind_the_back_of_a_memory() -> None:
 
 
 def test_a_chunker_can_be_handed_over_as_an_object() -> None:
-    assert IndexConfig(chunker=Paragraphs()).chunker == Paragraphs()
+    assert IndexConfig(chunker=ParagraphChunker()).chunker == ParagraphChunker()

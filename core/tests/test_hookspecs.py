@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 import pytest
-from doubles import Hashing, Paragraphs, Words
 
 from kipu import IndexReport, Memory, Query, SearchResults, hookspecs
 from kipu.plugins.manager import KINDS, PluginInfo, Plugins
+from kipu.testing import HashingEmbedder, ParagraphChunker, WordStrategy
 from kipu.types import Distillation, Filtered
 
 if TYPE_CHECKING:
@@ -51,9 +51,9 @@ class Hushed:
 
 # What the examples leave to their reader to write.
 READERS = {
-    "HashingEmbedder": Hashing,
-    "Paragraphs": Paragraphs,
-    "Newest": Words,
+    "HashingEmbedder": HashingEmbedder,
+    "Paragraphs": ParagraphChunker,
+    "Newest": WordStrategy,
     "OnePerFile": OnePerFile,
     "LocalModel": LastWord,
     "Redact": Hushed,
@@ -107,9 +107,9 @@ def test_a_hook_is_documented_with_its_parameters_its_version_and_an_example(nam
 @pytest.mark.parametrize(
     ("hook", "kind", "name", "cls"),
     [
-        ("kipu_register_embedders", "embedder", "hashing", Hashing),
-        ("kipu_register_chunkers", "chunker", "paragraphs", Paragraphs),
-        ("kipu_register_strategies", "strategy", "newest", Words),
+        ("kipu_register_embedders", "embedder", "hashing", HashingEmbedder),
+        ("kipu_register_chunkers", "chunker", "paragraphs", ParagraphChunker),
+        ("kipu_register_strategies", "strategy", "newest", WordStrategy),
         ("kipu_register_postprocessors", "postprocessor", "one-per-file", OnePerFile),
         ("kipu_register_flushers", "flusher", "local", LastWord),
         ("kipu_register_write_filters", "filter", "redact", Hushed),

@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING
 
 import attrs
 import pytest
-from doubles import Paragraphs, Words
 
 from kipu import Chunk, FilesConfig, IndexConfig, Memory, MemoryConfig, SearchConfig
 from kipu.cli.common import harmless
 from kipu.config import load_config
 from kipu.errors import ConfigurationError, MemoryFileError, PluginFailedError, QueryError
 from kipu.sync import Memory as SyncMemory
+from kipu.testing import ParagraphChunker, WordStrategy
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -106,11 +106,11 @@ class Ends:
 
 def test_a_component_that_ends_the_program_only_fails(workspace, write):
     write("memory/a.md", "apple")
-    parts = {"index": IndexConfig(Paragraphs()), "search": SearchConfig(Words(), [])}
+    parts = {"index": IndexConfig(ParagraphChunker()), "search": SearchConfig(WordStrategy(), [])}
     for part in (
         {"index": IndexConfig(Ends())},
         {"search": SearchConfig(Ends(), [])},
-        {"search": SearchConfig(Words(), [Ends()])},
+        {"search": SearchConfig(WordStrategy(), [Ends()])},
     ):
         with (
             SyncMemory(MemoryConfig(workspace, **(parts | part))) as memory,
@@ -150,14 +150,14 @@ class Returns:
 async def test_what_a_chunker_returns_is_checked_before_it_is_kept(workspace, write, what):
     write("memory/a.md", "apple\npear\n")
     async with Memory(
-        MemoryConfig(workspace, index=IndexConfig(Returns(what)), search=SearchConfig(Words(), []))
+        MemoryConfig(workspace, index=IndexConfig(Returns(what)), search=SearchConfig(WordStrategy(), []))
     ) as memory:
         with pytest.raises(PluginFailedError, match=r"The chunker Returns failed on memory/a\.md"):
             await memory.index()
 
 
 @attrs.frozen
-class Commits(Words):
+class Commits(WordStrategy):
     """A strategy that ends the transaction, as ``executescript`` does, and then fails."""
 
     async def remove(self, connection, chunk_ids):
@@ -166,7 +166,7 @@ class Commits(Words):
 
 async def test_a_strategy_cannot_end_the_transaction(workspace, write):
     write("memory/a.md", "apple")
-    config = MemoryConfig(workspace, index=IndexConfig(Paragraphs()), search=SearchConfig(Commits(), []))
+    config = MemoryConfig(workspace, index=IndexConfig(ParagraphChunker()), search=SearchConfig(Commits(), []))
     async with Memory(config) as memory:
         assert len(await memory.search("apple")) == 1
         write("memory/a.md", "pear")
@@ -235,13 +235,13 @@ def test_after_a_fork_nobody_waits_for_ever(workspace, write, config):
     program = textwrap.dedent(
         f"""
         import asyncio, os, sys
-        sys.path.insert(0, {os.path.dirname(__file__)!r})
-        from doubles import Paragraphs, Words
+        from kipu.testing import ParagraphChunker, WordStrategy
         from kipu import IndexConfig, Memory, MemoryConfig, SearchConfig
         from kipu.errors import IndexUnavailableError
         from kipu.sync import Memory as SyncMemory
 
-        config = MemoryConfig({str(workspace)!r}, index=IndexConfig(Paragraphs()), search=SearchConfig(Words(), []))
+        index, search = IndexConfig(ParagraphChunker()), SearchConfig(WordStrategy(), [])
+        config = MemoryConfig({str(workspace)!r}, index=index, search=search)
         memory, waiting = SyncMemory(config), Memory(config)
         memory.search("apple")
         asyncio.run(waiting.search("apple"))

@@ -9,7 +9,6 @@ import shutil
 
 import attrs
 import pytest
-from doubles import Paragraphs, Words
 
 from kipu import IndexConfig, Memory, MemoryConfig, SearchConfig
 from kipu.errors import (
@@ -21,6 +20,7 @@ from kipu.errors import (
     QueryError,
     WorkspaceNotFoundError,
 )
+from kipu.testing import ParagraphChunker, WordStrategy
 
 # --- Searching -----------------------------------------------------------------------------------------------------
 
@@ -81,7 +81,7 @@ async def test_a_source_that_does_not_exist_is_named_with_the_nearest_that_does(
 
 
 async def test_an_empty_workspace_has_no_results_and_no_error(tmp_path):
-    config = MemoryConfig(tmp_path, index=IndexConfig(Paragraphs()), search=SearchConfig(Words(), []))
+    config = MemoryConfig(tmp_path, index=IndexConfig(ParagraphChunker()), search=SearchConfig(WordStrategy(), []))
     async with Memory(config) as memory:
         results = await memory.search("anything")
         assert results == []
@@ -204,7 +204,9 @@ async def test_force_reads_everything_and_makes_the_tables_of_the_strategy_anew(
 async def test_another_chunker_makes_every_file_be_chunked_again(write, workspace):
     write("memory/a.md", "apple")
     for version in (1, 2):
-        config = MemoryConfig(workspace, index=IndexConfig(Paragraphs(version)), search=SearchConfig(Words(), []))
+        config = MemoryConfig(
+            workspace, index=IndexConfig(ParagraphChunker(version)), search=SearchConfig(WordStrategy(), [])
+        )
         async with Memory(config) as memory:
             report = await memory.index()
             assert report.added + report.changed == 1
@@ -214,7 +216,9 @@ async def test_another_chunker_makes_every_file_be_chunked_again(write, workspac
 async def test_a_strategy_that_is_new_or_has_another_version_is_filled_from_the_chunks(write, workspace):
     write("memory/a.md", "apple")
     for version in (1, 2):
-        config = MemoryConfig(workspace, index=IndexConfig(Paragraphs()), search=SearchConfig(Words(version), []))
+        config = MemoryConfig(
+            workspace, index=IndexConfig(ParagraphChunker()), search=SearchConfig(WordStrategy(version), [])
+        )
         async with Memory(config) as memory:
             assert len(await memory.search("apple")) == 1
             assert (await memory.index()).unchanged == 1

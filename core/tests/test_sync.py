@@ -7,18 +7,18 @@ import subprocess
 import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from doubles import Words
 
 import kipu
 from kipu.errors import MemoryClosedError, QueryError
 from kipu.sync import Memory
+from kipu.testing import WordStrategy
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from pathlib import Path
 
     from kipu import MemoryConfig
 
@@ -75,7 +75,7 @@ def test_a_wrong_workspace_leaves_no_thread_behind(tmp_path: Path) -> None:
 def test_components_can_be_registered(config: Config, write: Write) -> None:
     class Finding:
         async def search(self, query: Any, index: Any) -> Any:
-            return await Words().search(query, index)
+            return await WordStrategy().search(query, index)
 
     class Nothing:
         async def process(self, query: Any, hits: Any) -> Any:
@@ -156,11 +156,11 @@ def test_a_callback_cannot_call_the_memory_that_waits_for_it(config: Config, wri
 
 FORGETFUL = """
 import sys
-sys.path.insert(0, sys.argv[2])
-from doubles import Paragraphs, Words
+from kipu.testing import ParagraphChunker, WordStrategy
 from kipu import IndexConfig, MemoryConfig, SearchConfig
 from kipu.sync import Memory
-memory = Memory(MemoryConfig(sys.argv[1], index=IndexConfig(Paragraphs()), search=SearchConfig(Words(), [])))
+index, search = IndexConfig(ParagraphChunker()), SearchConfig(WordStrategy(), [])
+memory = Memory(MemoryConfig(sys.argv[1], index=index, search=search))
 print(len(memory.search("valkey")))
 """
 
@@ -168,6 +168,6 @@ print(len(memory.search("valkey")))
 @pytest.mark.parametrize("ending", ["", "raise SystemExit(0)", "del memory"])
 def test_a_program_that_forgets_to_close_it_ends(workspace: Path, write: Write, ending: str) -> None:
     write("memory/a.md", "valkey")
-    arguments = [sys.executable, "-c", FORGETFUL + ending, str(workspace), str(Path(__file__).parent)]
+    arguments = [sys.executable, "-c", FORGETFUL + ending, str(workspace)]
     done = subprocess.run(arguments, capture_output=True, text=True, timeout=60, check=False)
     assert (done.returncode, done.stdout.strip(), done.stderr) == (0, "1", "")

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 import pytest
-from doubles import Words
 
 from kipu import Hit, Memory, MemoryConfig, SearchConfig, __version__, hookimpl
 from kipu.errors import ConfigurationError, PluginClashError, PluginFailedError, PluginNotFoundError, QueryError
 from kipu.plugins.manager import PluginInfo, Plugins, did_you_mean, disabled_by_environment
+from kipu.testing import WordStrategy
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -337,7 +337,7 @@ class Scored:
     score: float = attrs.field(default=1.0, metadata={"per_call": "fixed_score"})
 
     async def search(self, query: Any, index: Any) -> list[Hit]:
-        return [attrs.evolve(hit, score=self.score) for hit in await Words().search(query, index)]
+        return [attrs.evolve(hit, score=self.score) for hit in await WordStrategy().search(query, index)]
 
 
 @pytest.fixture
@@ -390,8 +390,8 @@ async def test_an_option_of_a_strategy_reaches_it_and_only_it(
         with pytest.raises(ConfigurationError) as caught:
             await memory.search("valkey", fixed_score=0.25)
     assert str(caught.value) == (
-        'The option "fixed_score" is for the strategy "scored", but this search uses "doubles.Words". '
-        'Ask for it too: strategy="scored".'
+        'The option "fixed_score" is for the strategy "scored", but this search uses '
+        '"kipu.testing.doubles.WordStrategy". Ask for it too: strategy="scored".'
     )
 
 
@@ -449,9 +449,9 @@ async def test_components_of_ones_own_need_no_plugin(memory: Memory, write: Call
 
 
 async def test_a_name_is_taken_once(memory: Memory) -> None:
-    memory.register_strategy("mine", Words())
+    memory.register_strategy("mine", WordStrategy())
     with pytest.raises(ConfigurationError) as caught:
-        memory.register_strategy("mine", Words())
+        memory.register_strategy("mine", WordStrategy())
     assert str(caught.value) == 'There is a strategy "mine" already; register yours under another name.'
 
 
@@ -469,10 +469,10 @@ class Remembering:
     seen: list[str] = attrs.field(factory=list, init=False)
 
     def chunk(self, document: Any) -> list[Any]:
-        from doubles import Paragraphs
+        from kipu.testing import ParagraphChunker
 
         self.seen.append(document.path)
-        return Paragraphs().chunk(document)
+        return ParagraphChunker().chunk(document)
 
 
 async def test_what_a_chunker_keeps_for_itself_does_not_outdate_the_index(
@@ -482,7 +482,7 @@ async def test_what_a_chunker_keeps_for_itself_does_not_outdate_the_index(
 
     write("memory/a.md", "valkey")
     chunker = Remembering()
-    config = MemoryConfig(workspace, index=IndexConfig(chunker), search=SearchConfig(Words(), []))
+    config = MemoryConfig(workspace, index=IndexConfig(chunker), search=SearchConfig(WordStrategy(), []))
     async with Memory(config) as memory:
         assert (await memory.index()).added == 1
         assert (await memory.status()).pending == []
@@ -517,7 +517,7 @@ async def test_another_strategy_under_the_same_name_gets_tables_of_its_own(
     config: Callable[..., MemoryConfig], write: Callable[[str, str], Path]
 ) -> None:
     write("memory/a.md", "valkey")
-    for strategy in (Words(), Counting()):
+    for strategy in (WordStrategy(), Counting()):
         async with Memory(config(strategy=Failing())) as memory:
             memory.register_strategy("mine", strategy)
             assert len(await memory.search("valkey", strategy="mine")) == 1

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 import pytest
-from doubles import Both, Hashing, Nearest, Words
 
 from kipu import Memory
+from kipu.testing import CombinedStrategy, HashingEmbedder, VectorStrategy, WordStrategy
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -72,9 +72,9 @@ async def test_each_result_has_its_arms_and_the_changes_of_each_stage(config: Co
 
 @pytest.mark.usefixtures("notes")
 async def test_arms_of_a_strategy_that_searches_with_others_are_ranked_one_by_one(config: Config) -> None:
-    async with Memory(config(index={"embedder": Hashing()}, strategy=Both())) as memory:
-        memory.register_strategy("near", Nearest())
-        memory.register_strategy("by-words", Words())
+    async with Memory(config(index={"embedder": HashingEmbedder()}, strategy=CombinedStrategy())) as memory:
+        memory.register_strategy("near", VectorStrategy())
+        memory.register_strategy("by-words", WordStrategy())
         results = await memory.search("red green blue", explain=True)
         arms = [dict(result.explanation.arms) for result in results if result.explanation]
     assert {name for each in arms for name in each} <= {"nearest", "words"}
@@ -86,7 +86,7 @@ async def test_what_an_arm_finds_equally_good_shares_a_rank(config: Config, writ
     write("memory/a.md", "red green\n")
     write("memory/b.md", "red green\n")
     write("memory/c.md", "red\n")
-    async with Memory(config(strategy=Words())) as memory:
+    async with Memory(config(strategy=WordStrategy())) as memory:
         results = await memory.search("red green", explain=True)
     ranks = [result.explanation.arms["words"].rank for result in results if result.explanation]
     scores = [result.score for result in results]
@@ -98,9 +98,12 @@ async def test_what_an_arm_gave_nothing_has_no_rank(config: Config, write: Write
     @attrs.frozen
     class Zero:
         async def search(self, query: Query, index: Any) -> list[Hit]:
-            return [attrs.evolve(hit, scores={"a": hit.score, "b": 0.0}) for hit in await Words().search(query, index)]
+            return [
+                attrs.evolve(hit, scores={"a": hit.score, "b": 0.0})
+                for hit in await WordStrategy().search(query, index)
+            ]
 
-    async with Memory(config(strategy=Words())) as memory:
+    async with Memory(config(strategy=WordStrategy())) as memory:
         memory.register_strategy("zero", Zero())
         write("memory/a.md", "red\n")
         await memory.index()
@@ -170,10 +173,10 @@ async def test_a_file_beyond_the_hits_is_found_where_it_stands(memory: Memory, w
     write("memory/other.md", "yellow\n")
     results = await memory.search("red green", explain_path="memory/last.md")
     assert results.absence == (
-        'memory/last.md is not among the results: the strategy "doubles.Words" puts it at number 61 with the score '
-        "0.500, and only its first 40 hits go on."
+        'memory/last.md is not among the results: the strategy "kipu.testing.doubles.WordStrategy" puts it at number '
+        "61 with the score 0.500, and only its first 40 hits go on."
     )
     results = await memory.search("red green", explain_path="memory/other.md")
     assert results.absence == (
-        'memory/other.md is not among the results: the strategy "doubles.Words" does not find it.'
+        'memory/other.md is not among the results: the strategy "kipu.testing.doubles.WordStrategy" does not find it.'
     )

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 import pytest
-from doubles import Both, Hashing, Nearest, Paragraphs, Words
 from hypothesis import given
 from hypothesis import strategies as st
 from rows import with_doubles
@@ -25,6 +24,7 @@ from kipu.errors import (
     OutsideWorkspaceError,
     QueryError,
 )
+from kipu.testing import CombinedStrategy, HashingEmbedder, ParagraphChunker, VectorStrategy, WordStrategy
 from kipu.workspace.scope import label_of
 
 if TYPE_CHECKING:
@@ -102,7 +102,7 @@ IDS = {
 def configured(workspace: Path, **search: Any) -> MemoryConfig:
     return attrs.evolve(
         with_doubles(workspace),
-        search=SearchConfig(**({"strategy": Words(), "postprocessors": []} | search)),
+        search=SearchConfig(**({"strategy": WordStrategy(), "postprocessors": []} | search)),
         writing=WritingConfig(filters=[]),
     )
 
@@ -423,7 +423,7 @@ async def test_a_successor_of_another_scope_is_not_brought_in(alice, write):
 
 
 @attrs.frozen
-class Careless(Words):
+class Careless(WordStrategy):
     """A strategy that looks at no filter, and finds what is of others first."""
 
     async def search(self, query: Query, index: Index) -> list[Hit]:
@@ -472,13 +472,14 @@ async def test_no_stage_is_shown_what_is_of_others(alice, workspace):
 async def test_the_number_of_vectors_of_others_is_not_told(workspace, write):
     write("memory/bob/plans.md", "\n\n".join(f"{SECRET} {number}" for number in range(300)))
     write("memory/alice/plan.md", "alpha one")
-    hashing = Hashing(misbehave=lambda number, texts: None)
+    hashing = HashingEmbedder()
     config = attrs.evolve(
-        configured(workspace, strategy=Both()), index=IndexConfig(chunker=Paragraphs(), embedder=hashing)
+        configured(workspace, strategy=CombinedStrategy()),
+        index=IndexConfig(chunker=ParagraphChunker(), embedder=hashing),
     )
     async with Memory(config, scope="alice", background=False) as alice:
-        alice.register_strategy("near", Nearest())
-        alice.register_strategy("by-words", Words())
+        alice.register_strategy("near", VectorStrategy())
+        alice.register_strategy("by-words", WordStrategy())
         results = await alice.search("alpha")
         assert [result.path for result in results] == ["memory/alice/plan.md"]
         assert not any("chunk" in note for note in results.notices), results.notices

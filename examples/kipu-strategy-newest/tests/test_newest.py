@@ -7,24 +7,17 @@ import pytest
 from kipu.sync import Memory
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
 
 @pytest.fixture
-def notices(tmp_path: Path) -> Path:
-    notices = tmp_path / "memory"
-    (notices / "juno").mkdir(parents=True)
-    (notices / "2026-10-01.md").write_text("# Thursday\n\nThe seat lock came back.\n", "utf-8")
-    (notices / "2026-10-31.md").write_text("# Saturday\n\nThe seat lock is gone for good.\n", "utf-8")
-    (notices / "juno" / "2026-10-15.md").write_text("# Thursday\n\nA seat, but no word of the other thing.\n", "utf-8")
-    (notices / "glossary.md").write_text("# Glossary\n\nSeat lock: a row that waits.\n", "utf-8")
-    return notices
-
-
-@pytest.fixture
-def memory(notices: Path) -> Iterator[Memory]:
-    with Memory(notices.parent) as memory:
+def memory(kipu_workspace: Path, kipu_write: Callable[[str, str], Path]) -> Iterator[Memory]:
+    kipu_write("memory/2026-10-01.md", "# Thursday\n\nThe seat lock came back.\n")
+    kipu_write("memory/2026-10-31.md", "# Saturday\n\nThe seat lock is gone for good.\n")
+    kipu_write("memory/juno/2026-10-15.md", "# Thursday\n\nA seat, but no word of the other thing.\n")
+    kipu_write("memory/glossary.md", "# Glossary\n\nSeat lock: a row that waits.\n")
+    with Memory(kipu_workspace) as memory:
         yield memory
 
 
@@ -50,10 +43,11 @@ def test_what_is_nowhere_is_not_found(memory: Memory, query: str) -> None:
     assert found(memory, query) == []
 
 
-def test_its_table_follows_the_files(memory: Memory, notices: Path) -> None:
+def test_its_table_follows_the_files(memory: Memory, kipu_workspace: Path) -> None:
+    folder = kipu_workspace / "memory"
     assert found(memory, "gone") == ["memory/2026-10-31.md"]
-    (notices / "2026-10-31.md").write_text("# Saturday\n\nA quiet day.\n", "utf-8")
-    (notices / "2026-10-01.md").rename(notices / "2026-11-01.md")
+    (folder / "2026-10-31.md").write_text("# Saturday\n\nA quiet day.\n", "utf-8")
+    (folder / "2026-10-01.md").rename(folder / "2026-11-01.md")
     assert found(memory, "gone") == []
     assert found(memory, "quiet") == ["memory/2026-10-31.md"]
     assert found(memory, "lock") == ["memory/2026-11-01.md"]

@@ -1,0 +1,31 @@
+"""What the tests of the whole tree share: short names for the fixtures of `kipu.testing`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Load the fixtures of `kipu.testing` where Kipu was installed before its metadata named them."""
+    if not config.pluginmanager.hasplugin("kipu"):
+        from kipu.testing import fixtures
+
+        config.pluginmanager.register(fixtures, "kipu")
+
+
+@pytest.fixture
+def workspace(kipu_workspace: Path) -> Path:
+    """See `kipu.testing.fixtures`."""
+    return kipu_workspace
+
+
+@pytest.fixture
+def write(kipu_write: Callable[[str, str | bytes], Path]) -> Callable[[str, str | bytes], Path]:
+    """See `kipu.testing.fixtures`."""
+    return kipu_write

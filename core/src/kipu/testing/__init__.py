@@ -1,0 +1,48 @@
+"""Doubles for the tests of plugins, and of programs that use Kipu: small, deterministic, and without a model.
+
+    from kipu import IndexConfig, Memory, MemoryConfig
+    from kipu.testing import HashingEmbedder
+
+    memory = Memory(MemoryConfig(folder, index=IndexConfig(embedder=HashingEmbedder())))
+
+Where pytest runs, the fixtures ``kipu_workspace``, ``kipu_write``, ``kipu_config`` and ``kipu_memory`` are available
+without an import: see `kipu.testing.fixtures`.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from .doubles import (
+        CombinedStrategy,
+        HashingEmbedder,
+        ParagraphChunker,
+        ScriptedEmbedder,
+        ScriptedFlusher,
+        VectorStrategy,
+        WordStrategy,
+    )
+
+__all__ = [
+    "CombinedStrategy",
+    "HashingEmbedder",
+    "ParagraphChunker",
+    "ScriptedEmbedder",
+    "ScriptedFlusher",
+    "VectorStrategy",
+    "WordStrategy",
+]
+
+
+def __getattr__(name: str) -> Any:
+    """Import a double when it is first used: pytest imports this package in every project that has Kipu installed."""
+    if name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from . import doubles
+
+    return getattr(doubles, name)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)
