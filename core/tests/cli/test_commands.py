@@ -16,8 +16,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from conftest import Done
     from distributions import Site
+
+    from conftest import Done
 
     Kipu = Callable[..., Done]
     Write = Callable[[str, str], Path]

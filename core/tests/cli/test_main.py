@@ -16,8 +16,9 @@ from kipu.cli import COMMANDS
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from conftest import Done
     from distributions import Site
+
+    from conftest import Done
 
     Kipu = Callable[..., Done]
     Process = Callable[..., subprocess.CompletedProcess[bytes]]
