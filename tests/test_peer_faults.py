@@ -18,6 +18,7 @@ import attrs
 import pytest
 
 import kipu.index.database
+import kipu.indexing.compare
 import kipu.indexing.indexer
 import kipu.indexing.synchronizer
 from kipu import Chunk, FilesConfig, IndexConfig, Memory, MemoryConfig, SearchConfig
@@ -335,7 +336,7 @@ async def test_a_folder_that_is_away_for_a_moment_does_not_empty_the_index(memor
 
 
 async def test_a_touched_file_is_not_stale(memory, write, monkeypatch):
-    monkeypatch.setattr(kipu.indexing.indexer, "_TICK_NS", -1)  # trust time stamps at once
+    monkeypatch.setattr(kipu.indexing.compare, "_TICK_NS", -1)  # trust time stamps at once
     file = write("memory/one.md", "alpha")
     await memory.index()
     os.utime(file, (1_000_000, 1_000_000))

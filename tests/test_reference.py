@@ -12,7 +12,8 @@ import pytest
 import kipu
 from kipu import config, errors, hookspecs
 from kipu.cli import kipu as command_line
-from kipu.plugins.manager import DISTRIBUTIONS, KINDS, Plugins
+from kipu.plugins.kinds import KINDS
+from kipu.plugins.manager import Plugins
 
 PLUGINS = Plugins()
 COMPONENTS = {f"{kind} {name}": PLUGINS.find(kind, name).factory for kind in KINDS for name in PLUGINS.names(kind)}
@@ -40,7 +41,8 @@ def test_the_kernel_knows_what_brings_each_component() -> None:
     brought = {
         (kind, name): PLUGINS.find(kind, name).plugin.split()[0] for kind in KINDS for name in PLUGINS.names(kind)
     }
-    assert brought == DISTRIBUTIONS
+    ours = {(kind.name, name): source for kind in KINDS.values() for name, source in kind.distributions.items()}
+    assert brought == ours
 
 
 @pytest.mark.parametrize("component", COMPONENTS.values(), ids=COMPONENTS.keys())

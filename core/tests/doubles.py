@@ -70,7 +70,7 @@ def answering(make: Callable[[np.ndarray[Any, Any]], Any]) -> Callable[[int, lis
 
 def named(memory: Memory, **embedders: Any) -> Memory:
     """Make embedders available by name, as a plugin would."""
-    from kipu.plugins.manager import PluginInfo
+    from kipu.plugins.records import PluginInfo
 
     register = memory.plugins._register("embedder", PluginInfo("test", "kipu-test", "1"))
     for name, factory in embedders.items():

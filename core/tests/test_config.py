@@ -15,7 +15,8 @@ from kipu import FilesConfig, IndexConfig, Memory, MemoryConfig, SearchConfig, h
 from kipu.config import load_config
 from kipu.errors import ConfigurationError, PluginFailedError, PluginNotFoundError
 from kipu.plugins.build import build_component
-from kipu.plugins.manager import PluginInfo, Plugins
+from kipu.plugins.manager import Plugins
+from kipu.plugins.records import PluginInfo
 from kipu.testing import ParagraphChunker, WordStrategy
 
 if TYPE_CHECKING:

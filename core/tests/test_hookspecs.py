@@ -12,7 +12,9 @@ import attrs
 import pytest
 
 from kipu import IndexReport, Memory, Query, SearchResults, hookspecs
-from kipu.plugins.manager import KINDS, PluginInfo, Plugins
+from kipu.plugins.kinds import KINDS
+from kipu.plugins.manager import Plugins
+from kipu.plugins.records import PluginInfo
 from kipu.testing import HashingEmbedder, ParagraphChunker, WordStrategy
 from kipu.types import Distillation, Filtered
 

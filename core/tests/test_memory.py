@@ -193,7 +193,7 @@ async def test_a_file_that_was_deleted_alone_leaves_the_index_though_it_was_the_
 async def test_force_reads_everything_and_makes_the_tables_of_the_strategy_anew(memory, write, config):
     write("memory/a.md", "apple")
     await memory.index()
-    async with memory._database.transaction() as connection:
+    async with memory._context.database.transaction() as connection:
         await connection.execute("DELETE FROM words")
     assert await memory.search("apple") == []
     report = await memory.index(force=True)

@@ -21,7 +21,8 @@ import click
 import kipu
 from kipu import config, errors, hookspecs, types
 from kipu.cli import kipu as kipu_command
-from kipu.plugins.manager import KINDS, Plugins
+from kipu.plugins.kinds import KINDS
+from kipu.plugins.manager import Plugins
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator

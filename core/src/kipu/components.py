@@ -1,278 +1,227 @@
-"""The components of one memory: made from its configuration when they are first needed, and kept."""
+"""The components of one memory: built from its configuration when they are first needed, and closed with it."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-import attrs
-
-from .config import STANDARD_FILTERS, STANDARD_FLUSHER, STANDARD_POSTPROCESSORS
 from .errors import ConfigurationError, KipuError, QueryError
-from .index.strategy_tables import indexed_strategies, needs_vectors
-from .plugins.build import build_component, with_options
-from .plugins.manager import check_component
+from .index.strategy_tables import indexed_strategies
+from .plugins.build import build_component, name_of
+from .plugins.kinds import FALLBACK_STRATEGY, KINDS
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
     from .config import MemoryConfig
+    from .plugins.adapters import (
+        ChunkerAdapter,
+        FlusherAdapter,
+        PostProcessorAdapter,
+        StrategyAdapter,
+        WriteFilterAdapter,
+    )
+    from .plugins.calls import Adapter
     from .plugins.manager import Plugins
-    from .types import Chunker, Flusher, PostProcessor, Strategy, WriteFilter
+    from .types import PostProcessor, Strategy
 
-__all__ = ["Components", "Pipeline", "name_of"]
-
-STANDARD_EMBEDDER = "onnx"
-STANDARD_STRATEGY = ("hybrid", "vector", "keyword")
-STRATEGY_BY_WORDS = "keyword"
-# The order of the stages that a search may switch on; those of the user come after them.
-_ORDER_OF_STAGES = ("threshold", "decay", "mmr")
-
-
-@attrs.frozen
-class Pipeline:
-    """What a search runs through.
-
-    ``strategies`` are the chosen one and those that it searches with, by name; ``stages`` are post-processors by name.
-    """
-
-    name: str
-    strategies: Mapping[str, Any]
-    stages: Sequence[tuple[str, PostProcessor]]
-
-    @property
-    def strategy(self) -> Strategy:
-        """The chosen one."""
-        chosen: Strategy = self.strategies[self.name]
-        return chosen
-
-    @property
-    def needs_vectors(self) -> bool:
-        """Whether the query is to be embedded."""
-        return any(needs_vectors(strategy) for strategy in self.strategies.values())
+__all__ = ["Components"]
 
 
 class Components:
-    """What the configuration names, and what was registered with this memory."""
+    """The components that the configuration names, and those that were registered with this memory."""
 
     def __init__(self, plugins: Plugins, config: MemoryConfig) -> None:
         self._plugins = plugins
         self._config = config
-        self._own: dict[str, Strategy] = {}
-        self._registered: list[tuple[str, PostProcessor]] = []
-        self._used: dict[str, Any] = {}
-        self._chunker: Chunker | None = None
-        self._stages: list[tuple[str, PostProcessor]] | None = None
-        self._filters: list[tuple[str, WriteFilter]] | None = None
-        self._flusher: tuple[Any, Flusher] | None = None
+        self._built: dict[tuple[str, str], Any] = {}  # by the place in the configuration that names it, and its name
+        self._used: dict[str, StrategyAdapter] = {}
+        self._registered_strategies: dict[str, StrategyAdapter] = {}
+        self._registered_stages: list[PostProcessorAdapter] = []
+
+    def build(self, kind: str, choice: Any, where: str) -> Any:
+        """Build a component; the caller closes it.
+
+        :param choice: its name, a table with ``use`` and options, or an object.
+        :param where: where the choice stands, for messages.
+        :raises PluginNotFoundError: no plugin registers that name.
+        :raises ConfigurationError: an option that the component does not have, or an invalid value.
+        """
+        return build_component(self._plugins, kind, choice, where, self._config.plugins.time_limit)
+
+    def _build_once(self, kind: str, choice: Any, where: str) -> Any:
+        key = where, name_of(choice)
+        if key not in self._built:
+            self._built[key] = self.build(kind, choice, where)
+        return self._built[key]
+
+    def _standard(self, kind: str) -> list[str]:
+        installed = self._plugins.names(kind)
+        return [name for name in KINDS[kind].standard if name in installed]
 
     # --- what is configured ----------------------------------------------------------------------------------------
 
     @property
     def strategy_choice(self) -> Any:
-        """The configured strategy, or else by meaning and words where that is installed, or else by words."""
+        """The configured strategy, or else the standard one if all that it searches with is installed."""
         if self._config.search.strategy is not None:
             return self._config.search.strategy
-        installed = self._plugins.names("strategy")
-        return STANDARD_STRATEGY[0] if all(name in installed for name in STANDARD_STRATEGY) else STRATEGY_BY_WORDS
+        standard = self._standard("strategy")
+        return standard[0] if len(standard) == len(KINDS["strategy"].standard) else FALLBACK_STRATEGY
 
     @property
     def postprocessor_choices(self) -> Sequence[Any]:
-        """The configured post-processors, or else the standard ones that are there to be used."""
-        if self._config.search.postprocessors is not None:
-            return self._config.search.postprocessors
-        return [name for name in STANDARD_POSTPROCESSORS if name in self._plugins.names("postprocessor")]
+        """The configured post-processors, or else the standard ones that are installed."""
+        choices = self._config.search.postprocessors
+        return self._standard("postprocessor") if choices is None else choices
 
     @property
     def embedder_choice(self) -> Any:
-        """The configured embedder, or else the offline one where it is installed, or else None."""
+        """The configured embedder, or else the standard one if it is installed, or else None."""
         if self._config.index.embedder is not None:
             return self._config.index.embedder
-        return STANDARD_EMBEDDER if STANDARD_EMBEDDER in self._plugins.names("embedder") else None
+        return next(iter(self._standard("embedder")), None)
 
-    def check(self) -> list[str]:
-        """What is wrong with the configured components, a sentence each; nothing where all of them can be used."""
-        choices = [("chunker", self._config.index.chunker, "index.chunker")]
-        if self.embedder_choice is not None:
-            choices.append(("embedder", self.embedder_choice, "index.embedder"))
-        choices += [
-            ("postprocessor", choice, f"search.postprocessors[{position}]")
-            for position, choice in enumerate(self.postprocessor_choices)
-        ]
-        wrong = []
-        for kind, choice, where in choices:
+    async def check(self) -> list[str]:
+        """Return what is wrong with the configured components, a sentence each. Each is asked for its own check."""
+        problems: list[str] = []
+        for build in (self.chunker, lambda: self.strategies(None), self.stages, self.filters, self._check_embedder):
             try:
-                build_component(self._plugins, kind, choice, where)
+                build()
             except KipuError as error:
-                wrong.append(str(error))
-        try:
-            self.strategies(None)
-        except KipuError as error:
-            wrong.append(str(error))
-        return wrong
+                problems.append(str(error))
+        built = dict.fromkeys([*self._built.values(), *self._registered_strategies.values()])
+        checked = {adapter.label: await adapter.check() for adapter in built}
+        return problems + [f"The {label}: {problem}" for label, problem in checked.items() if problem]
+
+    def _check_embedder(self) -> None:
+        if self.embedder_choice is not None:
+            self._build_once("embedder", self.embedder_choice, "index.embedder")
+
+    async def close(self) -> None:
+        """Close all components that were built."""
+        built: list[Adapter] = [*self._built.values(), *self._registered_strategies.values(), *self._registered_stages]
+        self._built.clear()
+        for adapter in dict.fromkeys(built):
+            await adapter.close()
 
     # --- one of each -----------------------------------------------------------------------------------------------
 
-    def chunker(self) -> Chunker:
-        """The chunker."""
-        if self._chunker is None:
-            self._chunker = build_component(self._plugins, "chunker", self._config.index.chunker, "index.chunker")
-        return self._chunker
+    def chunker(self) -> ChunkerAdapter:
+        """Return the chunker."""
+        chunker: ChunkerAdapter = self._build_once("chunker", self._config.index.chunker, "index.chunker")
+        return chunker
 
-    def strategies(self, name: str | None) -> tuple[str, dict[str, Any]]:
-        """The strategy of that name, or the configured one: what it is called, and it and all that it searches with."""
+    def stages(self) -> list[PostProcessorAdapter]:
+        """Return the configured post-processors, in order."""
+        choices = enumerate(self.postprocessor_choices)
+        return [
+            self._build_once("postprocessor", choice, f"search.postprocessors[{place}]") for place, choice in choices
+        ]
+
+    @property
+    def registered_stages(self) -> Sequence[PostProcessorAdapter]:
+        """The post-processors that were registered with this memory: they come last."""
+        return self._registered_stages
+
+    def filters(self) -> list[WriteFilterAdapter]:
+        """Return the write filters, in order: the configured ones, or the standard ones that are installed."""
+        choices = self._config.writing.filters
+        choices = self._standard("filter") if choices is None else choices
+        return [self._build_once("filter", choice, f"writing.filters[{n}]") for n, choice in enumerate(choices)]
+
+    def flusher(self, model: str | None) -> FlusherAdapter:
+        """Return the configured flusher, or the standard one if the name of a model is all that it needs.
+
+        :raises ConfigurationError: none is configured.
+        """
+        choice = self._config.flush.flusher
+        (standard,) = KINDS["flusher"].standard
+        is_installed = standard in self._plugins.names("flusher")
+        if choice is None and model is not None and is_installed:
+            choice = {"use": standard, "model": model}
+        if choice is None:
+            source = "" if is_installed else f" Install it with: pip install {KINDS['flusher'].distributions[standard]}"
+            raise ConfigurationError(
+                f'No model is configured. Set one in kipu.toml: [flush] flusher = {{ use = "{standard}", model = '
+                f'"openai/gpt-4o-mini" }}.{source}'
+            )
+        flusher: FlusherAdapter = self._build_once("flusher", choice, f"flush.flusher{model or ''}"[:200])
+        return flusher
+
+    # --- strategies ------------------------------------------------------------------------------------------------
+
+    def strategies(self, name: str | None) -> tuple[str, dict[str, StrategyAdapter]]:
+        """Return the name of a strategy, and by name itself and all strategies that it searches with.
+
+        All of them are kept indexed from then on.
+
+        :param name: None for the configured one.
+        """
         if name is not None and not isinstance(name, str):
             raise QueryError(f"strategy must be the name of a strategy, not {name!r}.")
-        if name is None:
-            choice, where = self.strategy_choice, "search.strategy"
-        else:
-            choice, where = name, "strategy"
-        chosen = name_of(choice)
-        found: dict[str, Any] = {}
-        self._collect(chosen, choice, where, found, ())
+        choice, where = (self.strategy_choice, "search.strategy") if name is None else (name, "strategy")
+        name = name_of(choice)
+        found: dict[str, StrategyAdapter] = {}
+        self._collect(name, choice, where, found, ())
         self._used |= found
-        if any(map(needs_vectors, found.values())) and STRATEGY_BY_WORDS in self._plugins.names("strategy"):
-            # What is indexed by meaning is indexed by words as well: an embedder may fail at any time.
-            self._collect(STRATEGY_BY_WORDS, STRATEGY_BY_WORDS, "strategy", self._used, ())
-        return chosen, found
+        if any(strategy.needs_vectors for strategy in found.values()) and self.has_fallback:
+            # An embedder may fail at any time: what is indexed by meaning is indexed by words as well.
+            self._collect(FALLBACK_STRATEGY, FALLBACK_STRATEGY, "strategy", self._used, ())
+        return name, found
 
-    def by_words(self, pipeline: Pipeline) -> Pipeline:
-        """The pipeline with the strategy that needs no vectors, where it is installed."""
-        if STRATEGY_BY_WORDS not in self._plugins.names("strategy"):
-            return pipeline
-        name, strategies = self.strategies(STRATEGY_BY_WORDS)
-        return attrs.evolve(pipeline, name=name, strategies=strategies)
+    @property
+    def has_fallback(self) -> bool:
+        """Whether the strategy is installed that needs no vectors."""
+        return FALLBACK_STRATEGY in self._plugins.names("strategy")
 
-    def _collect(self, name: str, choice: Any, where: str, found: dict[str, Any], above: Sequence[str]) -> None:
-        """Put a strategy and all that it searches with into ``found``; ``above`` are those that search with it."""
+    def _collect(
+        self, name: str, choice: Any, where: str, found: dict[str, StrategyAdapter], above: Sequence[str]
+    ) -> None:
+        """Add a strategy and all that it searches with to ``found``; ``above`` are those that search with it."""
         if name in above:
             circle = " > ".join([*above[above.index(name) :], name])
             raise ConfigurationError(f"{where}: a strategy cannot search with itself ({circle}).")
         if name in found:
             return
-        known = self._used | self._own
-        component: Any = known.get(name)
-        if name not in known:
-            component = build_component(self._plugins, "strategy", choice, where)
-            indexed_strategies(self._used | {name: component})
-        found[name] = component
-        arms = getattr(component, "strategies", ())
-        if isinstance(arms, str) or not all(isinstance(arm, str) for arm in _listed(arms)):
-            raise ConfigurationError(f'{where}: the strategies of "{name}" are a list of names, not {arms!r}.')
-        for arm in arms:
-            self._collect(arm, arm, f'{where}, strategy "{name}"', found, (*above, name))
+        strategy = (self._used | self._registered_strategies).get(name)
+        if strategy is None:
+            strategy = self._build_once("strategy", choice, where)
+            indexed_strategies(self._used | {name: strategy})
+        found[name] = strategy
+        for other in strategy.strategies:
+            self._collect(other, other, f'{where}, strategy "{name}"', found, (*above, name))
 
     @property
-    def used_strategies(self) -> Mapping[str, Any]:
-        """All strategies that were used so far."""
-        return self._used
+    def indexed(self) -> Mapping[str, StrategyAdapter]:
+        """The strategies with an index of their own that were used so far, by the name of their class."""
+        return indexed_strategies(self._used)
 
-    def pipeline(self, strategy: str | None, options: Mapping[str, Any]) -> Pipeline:
-        """What a search runs through: the configured components, changed by the options given with it."""
-        name, strategies = self.strategies(strategy)
-        stages = list(self._configured_stages())
-        asked: dict[tuple[str, str], list[Any]] = {}
-        for option, value in options.items():
-            found = self._plugins.find_per_call_option(option)
-            asked.setdefault((found.registration.kind, found.registration.name), []).append((found, value))
-        for (kind, component), values in asked.items():
-            registration = values[0][0].registration
-            if kind == "strategy":
-                at = [arm for arm in strategies if type(strategies[arm]) is registration.factory]
-                if not at:
-                    raise ConfigurationError(
-                        f'The option "{values[0][0].name}" is for the strategy "{component}", but this search uses '
-                        f'"{name}". Ask for it too: strategy="{component}".'
-                    )
-                strategies = strategies | {at[0]: with_options(strategies[at[0]], registration, values)}
-            elif kind == "postprocessor":
-                _switch_on(stages, component, registration, values)
-        return Pipeline(name, strategies, [*stages, *self._registered])
+    @property
+    def needs_vectors(self) -> bool:
+        """Whether a strategy that was used so far needs vectors."""
+        return any(strategy.needs_vectors for strategy in self._used.values())
 
-    def _configured_stages(self) -> Sequence[tuple[str, PostProcessor]]:
-        if self._stages is None:
-            self._stages = [
-                (
-                    name_of(choice),
-                    build_component(self._plugins, "postprocessor", choice, f"search.postprocessors[{position}]"),
-                )
-                for position, choice in enumerate(self.postprocessor_choices)
-            ]
-        return self._stages
-
-    def filters(self) -> Sequence[tuple[str, WriteFilter]]:
-        """What sees each text before it is written, by name, in order: the configured ones, or the standard one."""
-        if self._filters is None:
-            choices = self._config.writing.filters
-            if choices is None:
-                choices = [name for name in STANDARD_FILTERS if name in self._plugins.names("filter")]
-            self._filters = [
-                (name_of(choice), build_component(self._plugins, "filter", choice, f"writing.filters[{position}]"))
-                for position, choice in enumerate(choices)
-            ]
-        return self._filters
-
-    def flusher(self, model: str | None) -> Flusher:
-        """The configured flusher, or the standard one where the name of a model is all that it needs.
-
-        :raises ConfigurationError: none is configured.
-        """
-        choice = self._config.flush.flusher
-        if choice is None and model is not None and STANDARD_FLUSHER in self._plugins.names("flusher"):
-            choice = {"use": STANDARD_FLUSHER, "model": model}
-        if choice is None:
-            is_there = STANDARD_FLUSHER in self._plugins.names("flusher")
-            comes_with = "" if is_there else " The flusher comes with: pip install kipu-flusher-litellm"
-            raise ConfigurationError(
-                'Which model is to be asked? Say it in kipu.toml: [flush] flusher = { use = "litellm", model = '
-                f'"openai/gpt-4o-mini" }}.{comes_with}'
-            )
-        if self._flusher is None or self._flusher[0] != choice:
-            self._flusher = (choice, build_component(self._plugins, "flusher", choice, "flush.flusher"))
-        return self._flusher[1]
-
-    # --- components of one's own -----------------------------------------------------------------------------------
+    # --- components of the program ---------------------------------------------------------------------------------
 
     def register_strategy(self, name: str, strategy: Strategy) -> None:
         """Make a strategy available by name.
 
         :raises ConfigurationError: it has no method ``search``, or the name is taken.
         """
-        check_component("strategy", name, strategy)
-        if name in self._own or name in self._plugins.names("strategy"):
+        adapter = self._adapter("strategy", name, strategy)
+        if name in self._registered_strategies or name in self._plugins.names("strategy"):
             raise ConfigurationError(f'There is a strategy "{name}" already; register yours under another name.')
-        indexed_strategies(self._used | {name: strategy})
-        self._own[name] = strategy
+        indexed_strategies(self._used | {name: adapter})
+        self._registered_strategies[name] = adapter
 
     def register_postprocessor(self, name: str, postprocessor: PostProcessor) -> None:
         """Put a post-processor at the end of the pipeline.
 
         :raises ConfigurationError: it has no method ``process``.
         """
-        check_component("postprocessor", name, postprocessor)
-        self._registered.append((name, postprocessor))
+        self._registered_stages.append(self._adapter("postprocessor", name, postprocessor))
 
-
-def _switch_on(stages: list[tuple[str, PostProcessor]], name: str, registration: Any, values: Sequence[Any]) -> None:
-    """Give options to the last stage of that kind, or put a new one where it belongs among the standard ones."""
-    at = [place for place, (_, stage) in enumerate(stages) if type(stage) is registration.factory]
-    if at:
-        stages[at[-1]] = (stages[at[-1]][0], with_options(stages[at[-1]][1], registration, values))
-        return
-    place = len(stages)
-    if name in _ORDER_OF_STAGES:
-        earlier = _ORDER_OF_STAGES[: _ORDER_OF_STAGES.index(name)]
-        place = max((place + 1 for place, (own, _) in enumerate(stages) if own in earlier), default=0)
-    stages.insert(place, (name, with_options(None, registration, values)))
-
-
-def _listed(value: Any) -> list[Any]:
-    """What can be gone through as a list; else a list with the value itself."""
-    return list(value) if isinstance(value, (Sequence, Mapping)) else [value]
-
-
-def name_of(choice: Any) -> str:
-    """What a component is called in messages and in the index."""
-    if isinstance(choice, str):
-        return choice
-    if isinstance(choice, dict):
-        return str(choice["use"])
-    return f"{type(choice).__module__}.{type(choice).__qualname__}"
+    def _adapter(self, kind: str, name: str, component: Any) -> Any:
+        adapter = self.build(kind, component, name)
+        adapter.name = name
+        return adapter

@@ -3,32 +3,33 @@
 Each class is one kind of mistake; each message says what happened, where, and what to do next::
 
     KipuError
-    ├── ConfigurationError       an option that does not exist, or a value that cannot be
+    ├── ConfigurationError       an option that does not exist, or an invalid value
     ├── PluginError
     │   ├── PluginNotFoundError  a component or an option that no installed plugin provides
     │   ├── PluginClashError     two plugins that register one name
-    │   ├── PluginFailedError    a plugin that raised while it was working
+    │   ├── PluginFailedError    a plugin that raised, or broke the contract
+    │   ├── UnavailableError     a component that cannot answer now
     │   ├── EmbedderError        an embedder that cannot embed: no key, refused, no answer
-    │   │   ├── EmbedderBusyError    one that may be able to in a moment
-    │   │   └── TextTooLongError     texts that are longer than its model takes
+    │   │   ├── EmbedderBusyError    a failure that may pass by itself
+    │   │   └── TextTooLongError     texts that are longer than the model takes
     │   └── FlusherError         a flusher that cannot distil: no key, refused, no answer
-    │       ├── FlusherBusyError     one that may be able to in a moment
-    │       └── ConversationTooLongError     messages that are longer than its model takes
+    │       ├── FlusherBusyError     a failure that may pass by itself
+    │       └── ConversationTooLongError     messages that are longer than the model takes
     ├── WorkspaceError
-    │   ├── WorkspaceNotFoundError   a workspace that is not there
+    │   ├── WorkspaceNotFoundError   a workspace that does not exist
     │   ├── OutsideWorkspaceError    a path that leads out of the workspace
-    │   └── OutsideScopeError        what belongs to another scope
+    │   └── OutsideScopeError        a file, a source or a chunk of another scope
     ├── MemoryFileError          a single file that cannot be indexed, read or written
-    │   ├── EvergreenFileError       one that is not dated, where only dated ones are written
-    │   └── FileChangedError         one that does not say any more what it said
-    ├── QueryError               a search, or a change, that cannot be carried out as asked
+    │   ├── EvergreenFileError       a file without a date, where only dated ones are written
+    │   └── FileChangedError         a file that has changed since it was read
+    ├── QueryError               a search, or a change, that is invalid as requested
     │   └── ChunkNotFoundError       a chunk that the index does not have
-    ├── NotWrittenError          what was distilled and could not be written; it carries the text
+    ├── NotWrittenError          a distilled text that could not be written; it carries the text
     ├── WritingBusyError         memory files that another process is changing
-    ├── BudgetExceededError      more calls or tokens of a model than a day may cost
+    ├── BudgetExceededError      the daily budget of model calls or tokens is used up
     ├── MemoryClosedError        a memory that was used after it was closed
-    └── IndexUnavailableError    an index that can be neither read nor made
-        └── IndexBusyError       an index that another process holds
+    └── IndexUnavailableError    an index that can be neither read nor written
+        └── IndexBusyError       an index that another process is writing to
 """
 
 from __future__ import annotations
@@ -63,6 +64,7 @@ __all__ = [
     "PluginNotFoundError",
     "QueryError",
     "TextTooLongError",
+    "UnavailableError",
     "WorkspaceError",
     "WorkspaceNotFoundError",
     "WritingBusyError",
@@ -76,9 +78,12 @@ class KipuError(Exception):
 
 
 class ConfigurationError(KipuError):
-    """An option that does not exist, or whose value cannot be: in ``kipu.toml``, in the environment or in Python."""
+    """An option that does not exist, or an invalid value: in ``kipu.toml``, in the environment or in Python."""
 
     exit_code = 3
+
+
+# --- Plugins -------------------------------------------------------------------------------------------------------
 
 
 class PluginError(KipuError):
@@ -88,21 +93,39 @@ class PluginError(KipuError):
 
 
 class PluginNotFoundError(PluginError):
-    """No installed plugin provides the component or the option that was asked for."""
+    """No installed plugin provides the component or the option that was requested."""
 
 
 class PluginClashError(PluginError):
-    """Two plugins register the same name, and that name was asked for."""
+    """Two plugins register the same name, and that name was requested."""
 
 
 class PluginFailedError(PluginError):
-    """A plugin raised while it was working. The plugin's own exception is the ``__cause__``."""
+    """A plugin raised, or broke the contract. The plugin's own exception is the ``__cause__``."""
 
     exit_code = 1
 
 
+class UnavailableError(PluginError):
+    """A component cannot answer now: its server is down, or its data is not ready.
+
+    Components raise it with a sentence that says what to do. A search leaves the component out, sets ``degraded`` and
+    passes the sentence on; the next search calls it again.
+    """
+
+    exit_code = 1
+
+
+class _BusyError(Exception):
+    """What errors have in common that may pass by themselves."""
+
+    def __init__(self, message: str, retry_after: float | None = None) -> None:
+        super().__init__(message)
+        self.retry_after = retry_after
+
+
 class EmbedderError(PluginError):
-    """An embedder cannot embed: a missing or wrong key, a refused connection, no answer in time, a model it lacks.
+    """An embedder cannot embed: a missing or wrong key, a refused connection, no answer in time, a missing model.
 
     Embedders raise it with a sentence that says what to do. Indexing and searching go on by words.
     """
@@ -110,21 +133,17 @@ class EmbedderError(PluginError):
     exit_code = 1
 
 
-class EmbedderBusyError(EmbedderError):
-    """An embedder cannot embed at the moment: a rate limit, or a fault of the server's.
+class EmbedderBusyError(_BusyError, EmbedderError):
+    """An embedder cannot embed at the moment: a rate limit, or a fault of the server.
 
-    :param retry_after: how many seconds the provider asks to wait; None where it does not say.
+    :param retry_after: how many seconds the provider asks to wait; None if it does not say.
     """
-
-    def __init__(self, message: str, retry_after: float | None = None) -> None:
-        super().__init__(message)
-        self.retry_after = retry_after
 
 
 class TextTooLongError(EmbedderError):
     """Texts are longer than the model takes. The kernel splits them and goes on.
 
-    :param positions: which of the texts of this call; None where the embedder cannot tell.
+    :param positions: which of the texts of this call; None if the embedder cannot tell.
     """
 
     def __init__(self, message: str, positions: Sequence[int] | None = None) -> None:
@@ -133,45 +152,44 @@ class TextTooLongError(EmbedderError):
 
 
 class FlusherError(PluginError):
-    """A flusher cannot distil: a missing or wrong key, a refused connection, no answer in time, a model it lacks.
+    """A flusher cannot distil: a missing or wrong key, a refused connection, no answer in time, a missing model.
 
-    Flushers raise it with a sentence that says what to do. Nothing is written, and the conversation is as it was.
+    Flushers raise it with a sentence that says what to do. Nothing is written.
     """
 
     exit_code = 1
 
 
-class FlusherBusyError(FlusherError):
-    """A flusher cannot distil at the moment: a rate limit, or a fault of the server's.
+class FlusherBusyError(_BusyError, FlusherError):
+    """A flusher cannot distil at the moment: a rate limit, or a fault of the server.
 
-    :param retry_after: how many seconds the provider asks to wait; None where it does not say.
+    :param retry_after: how many seconds the provider asks to wait; None if it does not say.
     """
-
-    def __init__(self, message: str, retry_after: float | None = None) -> None:
-        super().__init__(message)
-        self.retry_after = retry_after
 
 
 class ConversationTooLongError(FlusherError):
-    """The messages of one call are longer than the model takes. The kernel cuts them into parts and goes on."""
+    """The messages of one call are longer than the model takes. The kernel splits them and goes on."""
+
+
+# --- Workspaces and files ------------------------------------------------------------------------------------------
 
 
 class WorkspaceError(KipuError):
-    """Something is wrong with the workspace or with a path given for it."""
+    """Something is wrong with the workspace, or with a path in it."""
 
     exit_code = 2
 
 
 class WorkspaceNotFoundError(WorkspaceError):
-    """The workspace is not there, or is not a directory. Kipu never makes one by reading it."""
+    """The workspace does not exist, or is not a directory. Kipu never creates one by reading it."""
 
 
 class OutsideWorkspaceError(WorkspaceError):
-    """A path leads out of the workspace and out of the further ``paths`` of its configuration."""
+    """A path leads out of the workspace and of the further ``paths`` of its configuration."""
 
 
 class OutsideScopeError(WorkspaceError):
-    """A memory with a scope was asked for what belongs to another one: a source, a file or a chunk."""
+    """A memory with a scope was asked for a source, a file or a chunk of another scope."""
 
 
 class MemoryFileError(KipuError):
@@ -181,31 +199,34 @@ class MemoryFileError(KipuError):
 
 
 class EvergreenFileError(MemoryFileError):
-    """A file is not dated, and what was to be written goes into dated files only."""
+    """A file has no date in its name, and only dated files are written to here."""
 
 
 class FileChangedError(MemoryFileError):
-    """A file does not say any more what it said when the change was asked for. Nothing was changed."""
+    """A file has changed since it was read. Nothing was changed."""
+
+
+# --- Requests ------------------------------------------------------------------------------------------------------
 
 
 class QueryError(KipuError):
-    """A search or a change was asked for in a way that cannot be carried out, such as a negative number of results."""
+    """A search or a change is invalid as requested, such as a negative number of results."""
 
     exit_code = 2
 
 
 class ChunkNotFoundError(QueryError):
-    """The index has no chunk of that name: its text was changed, moved or forgotten meanwhile, or it never was."""
+    """The index has no chunk of that name: its text was changed, moved or forgotten, or it never existed."""
 
 
 class NotWrittenError(KipuError):
-    """What was distilled from a conversation could not be written.
+    """A text that was distilled from a conversation could not be written.
 
     :param text: the text, so that it is not lost with what it cost.
     """
 
     def __init__(self, message: str, text: str = "") -> None:
-        super().__init__(message, text)  # both: so the text is also there in another process
+        super().__init__(message, text)  # both: so that the text survives pickling
         self.text = text
 
     def __str__(self) -> str:
@@ -229,7 +250,7 @@ class MemoryClosedError(KipuError):
 
 
 class IndexUnavailableError(KipuError):
-    """The index can be neither read nor made: the disk is full, or the folder is read-only."""
+    """The index can be neither read nor written: the disk is full, or the folder is read-only."""
 
 
 class IndexBusyError(IndexUnavailableError):

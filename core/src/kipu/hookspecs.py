@@ -1,4 +1,4 @@
-"""The hooks: everything that a plugin can tell Kipu.
+"""The hooks that plugins implement.
 
 A plugin is a module with an entry point in the group ``kipu``. This is a whole one::
 
@@ -27,7 +27,7 @@ by the same validators. A field with the metadata ``per_call="newest_source"`` c
 ``memory.search(..., newest_source="team")`` and as ``kipu search --newest-source team``.
 
 Hooks are called once, when plugins are loaded, and are not async; what they register does the asynchronous work.
-Import what is heavy inside of methods: ``kipu --help`` must stay fast whatever is installed.
+Import heavy libraries inside methods: ``kipu --help`` must stay fast whatever is installed.
 """
 
 from __future__ import annotations
@@ -43,9 +43,7 @@ if TYPE_CHECKING:
         Flusher,
         IndexReport,
         PostProcessor,
-        Query,
         Register,
-        SearchResults,
         Strategy,
         WriteFilter,
     )
@@ -115,7 +113,7 @@ def kipu_register_postprocessors(register: Register[PostProcessor]) -> None:
 
 @hookspec
 def kipu_register_flushers(register: Register[Flusher]) -> None:
-    """Register classes that distil what is worth keeping out of conversations.
+    """Register classes that distil what is worth keeping from conversations.
 
     :param register: call it as ``register(name, cls)``; instances of ``cls`` are a `kipu.types.Flusher`.
 
@@ -129,7 +127,7 @@ def kipu_register_flushers(register: Register[Flusher]) -> None:
 
 @hookspec
 def kipu_register_write_filters(register: Register[WriteFilter]) -> None:
-    """Register classes that see each text before it is written, and may change it: that take keys out of it, say.
+    """Register classes that see each text before it is written, and may change it, for example to redact keys.
 
     :param register: call it as ``register(name, cls)``; instances of ``cls`` are a `kipu.types.WriteFilter`.
 
@@ -143,7 +141,7 @@ def kipu_register_write_filters(register: Register[WriteFilter]) -> None:
 
 @hookspec
 def kipu_indexed(report: IndexReport) -> None:
-    """Called after each run of indexing that changed something. What it raises is reported and dropped.
+    """Observe each run of indexing that changed something. What the hook raises is reported, and nothing else.
 
     :param report: what was done.
 
@@ -152,19 +150,4 @@ def kipu_indexed(report: IndexReport) -> None:
         @hookimpl
         def kipu_indexed(report):
             print(report.added, "new files")
-    """
-
-
-@hookspec
-def kipu_searched(query: Query, results: SearchResults) -> None:
-    """Called after each search. What it raises is reported and dropped.
-
-    :param query: the query as the strategy saw it.
-    :param results: what the caller gets; do not change it.
-
-    New in version 0.1.0. The smallest example::
-
-        @hookimpl
-        def kipu_searched(query, results):
-            print(len(results), "results")
     """

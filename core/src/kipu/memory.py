@@ -1,49 +1,102 @@
-"""`Memory`: what a program uses. Each method checks its arguments and hands the work to the module that does it."""
+"""`Memory`: what a program uses. Each method checks its arguments and calls the module that does the work."""
 
 from __future__ import annotations
 
 import asyncio
+import functools
 import inspect
-from typing import TYPE_CHECKING, Any, TypeVar
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import attrs
 
-from .indexing.synchronizer import ignore_progress
-from .keeping.forget import Forgetting
-from .keeping.remember import Keeping
-from .keeping.targets import Locating
-from .keeping.transaction import Writer
-from .searchable import SearchableMemory
-from .workspace.scan import HIDDEN_FOLDER
+from .components import Components
+from .config import MemoryConfig, load_config
+from .context import Context
+from .errors import ConfigurationError, QueryError
+from .index.database import Database
+from .index.file import INDEX_FILE
+from .indexing.indexer import ignore_progress
+from .indexing.synchronizer import Synchronizer
+from .notices import Notices
+from .plugins.manager import Plugins
+from .plugins.records import disabled_by_environment
+from .search.query import make_query
+from .search.service import SearchService
+from .workspace.scan import HIDDEN_FOLDER, Workspace
+from .workspace.scope import Scope
 
 if TYPE_CHECKING:
-    import os
-    from collections.abc import Awaitable, Callable, Mapping
+    from collections.abc import Awaitable, Callable, Coroutine, Mapping
     from datetime import date, timedelta
+    from types import TracebackType
+    from typing import Self
 
-    from .config import MemoryConfig
-    from .distill.compact import Compacting
-    from .distill.flush import Flushing
-    from .plugins.manager import Plugins
-    from .types import Compacted, Flushed, IndexReport, Note, Recall, Receipt, SearchResult, StoredChunk
+    from .keeping.forget import Forgetting
+    from .keeping.remember import Keeping
+    from .keeping.targets import Locating
+    from .keeping.transaction import Writer
+    from .types import (
+        Compacted,
+        FileInfo,
+        Flushed,
+        IndexReport,
+        Note,
+        PostProcessor,
+        Recall,
+        Receipt,
+        SearchResult,
+        SearchResults,
+        Status,
+        StoredChunk,
+        Strategy,
+    )
     from .watch import Event, FileSummary
 
 __all__ = ["Memory"]
 
-Answer = TypeVar("Answer")
+Method = TypeVar("Method", bound="Callable[..., Coroutine[Any, Any, Any]]")
 
 
-class Memory(SearchableMemory):
+def _public(method: Method) -> Method:
+    """Have a method refuse a closed memory, finish interrupted writes first, and return the notices that came up."""
+
+    @functools.wraps(method)
+    async def public(self: Memory, *arguments: Any, **options: Any) -> Any:
+        context = self._context
+        context.database.check_open()
+        with context.notices.collect() as notices:
+            await self._finish_interrupted()
+            answer = await method(self, *arguments, **options)
+        return _with_notices(answer, notices)
+
+    return cast("Method", public)
+
+
+def _with_notices(answer: Any, notices: list[str]) -> Any:
+    """Return an answer with notices, if it has a place for them, before those that it has."""
+    holder = getattr(answer, "results", answer)
+    if not notices or not hasattr(holder, "notices"):
+        return answer
+    merged = list(dict.fromkeys([*notices, *holder.notices]))
+    if isinstance(holder.notices, list):
+        holder.notices[:] = merged
+        return answer
+    return attrs.evolve(answer, notices=merged)
+
+
+class Memory:
     """A workspace's memory: its files, its index, and the plugins that search it.
 
     Use it as ``async with Memory("project") as memory``, or close it with `close`.
 
-    :param workspace: a directory, whose ``kipu.toml`` is read where it has one; or a `MemoryConfig`.
-    :param scope: the id of a user, an agent or a team, any text: the memory then writes to one source, which is that
-        id's alone, and sees no other.
-    :param background: whether what a search leaves to be embedded is embedded behind it, while the program goes on.
-    :raises WorkspaceNotFoundError: the directory does not exist; it is never made by opening it.
-    :raises ConfigurationError: an option does not exist, or has a value that cannot be.
+    :param workspace: a directory, whose ``kipu.toml`` is read if it has one; or a `MemoryConfig`.
+    :param scope: the id of a user, an agent or a team, any text: the memory then writes to one source of that id alone,
+        and sees no other.
+    :param background: whether what a search leaves to be embedded is embedded in the background.
+    :raises WorkspaceNotFoundError: the directory does not exist; it is never created by opening it.
+    :raises ConfigurationError: an option does not exist, or has an invalid value.
     :raises PluginNotFoundError: the configuration names a component that no installed plugin provides.
     """
 
@@ -55,21 +108,266 @@ class Memory(SearchableMemory):
         plugins: Plugins | None = None,
         background: bool = True,
     ) -> None:
-        super().__init__(workspace, scope=scope, plugins=plugins, background=background)
-        self._writer = Writer(self._context)
-        self._where = where = Locating(self.config, self._database, self._workspace, self._scope)
-        self._keeping = Keeping(self._context, self._syncing, self._writer, where)
-        self._finished = False
+        if not isinstance(workspace, (str, os.PathLike, MemoryConfig)):
+            raise ConfigurationError(f"The workspace must be a path or a MemoryConfig, not {workspace!r}.")
+        root = workspace.workspace if isinstance(workspace, MemoryConfig) else Path(workspace)
+        Workspace(root)  # first: a wrong path deserves its own message
+        config = workspace if isinstance(workspace, MemoryConfig) else load_config(root)
+        files = Workspace(root, config.files.paths, config.files.exclude, config.files.max_bytes)
+        blocked = dict.fromkeys(disabled_by_environment(), "KIPU_DISABLE_PLUGINS")
+        blocked |= dict.fromkeys(config.plugins.disable, "plugins.disable in the configuration")
+        plugins = Plugins(blocked) if plugins is None else plugins
+        notices = Notices()
+        self._context = Context(
+            config,
+            files,
+            Database(files.root / HIDDEN_FOLDER / INDEX_FILE, notices),
+            plugins,
+            Components(plugins, config),
+            Scope.of(scope),
+            notices,
+        )
+        self._synchronizer = Synchronizer(self._context, background=background)
+        self._search = SearchService(self._context, self._synchronizer)
+        self._has_finished_interrupted = False
         self._watching: tuple[asyncio.Event, asyncio.Task[bool]] | None = None
-        self._forgetting = Forgetting(self._workspace.root, self._database, self._syncing, where, self._keeping)
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        await self.close()
 
     async def close(self) -> None:
-        """Close the index, let go of the embedder, and stop watching. A closed memory can be used again.
+        """Close the index and all components, and stop watching. Every later call raises `MemoryClosedError`.
 
-        What is being embedded ends; an `index` that is going on raises `IndexUnavailableError`.
+        What is being embedded ends, and what was embedded so far is kept.
         """
         await self.stop_watching()
-        await super().close()
+        await self._synchronizer.close()
+        await self._context.database.close()
+        await self._context.components.close()
+
+    @property
+    def config(self) -> MemoryConfig:
+        """The configuration in use."""
+        return self._context.config
+
+    @property
+    def plugins(self) -> Plugins:
+        """The plugins in use."""
+        return self._context.plugins
+
+    @property
+    def workspace(self) -> Path:
+        """The absolute path of the workspace."""
+        return self._context.workspace.root
+
+    # --- writing the index -----------------------------------------------------------------------------------------
+
+    @_public
+    async def index(
+        self,
+        force: bool = False,
+        *,
+        prune: bool = False,
+        on_progress: Callable[[int, int], None] = ignore_progress,
+        on_embedding: Callable[[int, int], None] = ignore_progress,
+    ) -> IndexReport:
+        """Bring the index up to date with the memory files, and embed everything that has no vector yet.
+
+        :param force: read every file and rebuild everything, changed or not; vectors of unchanged texts are kept.
+        :param prune: remove files whose folder is missing; without it, they are kept until it comes back.
+        :param on_progress: called with the number of files done and of those that must be read.
+        :param on_embedding: called with the number of chunks done and of those that must be embedded.
+        :raises IndexBusyError: another process is writing to the index. What was written before stays.
+        """
+        report = await self._synchronizer.index(
+            force=force, prune=prune, on_progress=on_progress, on_embedding=on_embedding
+        )
+        return self._visible(report)
+
+    @_public
+    async def add(self, path: str | os.PathLike[str], force: bool = False) -> IndexReport:
+        """Index one file now, and keep it in the memory wherever it is in the workspace.
+
+        :param path: absolute, or relative to the workspace.
+        :param force: chunk it again even if it did not change.
+        :raises MemoryFileError: it is missing, a folder, not Markdown, or not text.
+        :raises OutsideWorkspaceError: it leads out of the workspace.
+        :raises OutsideScopeError: it belongs to another scope.
+        """
+        files = self._context.workspace
+        self._context.scope.check(files.name_of(files.locate(path)), path)
+        return self._visible(await self._synchronizer.add(os.fspath(path), force=force))
+
+    @_public
+    async def reindex(
+        self,
+        embedder: str | None = None,
+        *,
+        force: bool = False,
+        on_progress: Callable[[int, int], None] = ignore_progress,
+    ) -> IndexReport:
+        """Embed everything with another embedder, so that its vectors exist when the configuration names it.
+
+        The vectors of the current embedder stay, and go on answering.
+
+        :param embedder: its name; by default the configured one.
+        :param force: embed also what has a vector already, as when a provider changed the model behind a name.
+        :param on_progress: called with the number of chunks done and of those that must be embedded.
+        :raises PluginNotFoundError: no installed plugin provides it.
+        :raises ConfigurationError: none is named, none is configured, and the offline one is not installed; or it has
+            a required option, which only ``kipu.toml`` can give.
+        """
+        if embedder is not None and not isinstance(embedder, str):
+            raise QueryError(f"embedder must be the name of an embedder, not {embedder!r}.")
+        embedders = self._synchronizer.embeddings.embedders
+        chosen = await (embedders.configured() if embedder is None else embedders.named(embedder))
+        if chosen is None:
+            raise ConfigurationError("There is no embedder to use. Install the offline one with: pip install kipu")
+        return await self._synchronizer.reindex(chosen, force=force, on_progress=on_progress)
+
+    def _visible(self, report: IndexReport) -> IndexReport:
+        """Return a report that names only files of the scope."""
+        scope = self._context.scope
+        report.pending = scope.seen(report.pending)
+        report.skipped = [file for file in report.skipped if scope.sees(file.path)]
+        return report
+
+    # --- reading ---------------------------------------------------------------------------------------------------
+
+    @_public
+    async def search(
+        self,
+        query: str,
+        *,
+        max_results: int | None = None,
+        min_score: float | None = None,
+        strategy: str | None = None,
+        source: str | None = None,
+        since: date | str | None = None,
+        until: date | str | None = None,
+        as_of: date | str | None = None,
+        sync: bool | None = None,
+        explain: bool = False,
+        explain_path: str | None = None,
+        on_progress: Callable[[int, int], None] = ignore_progress,
+        on_embedding: Callable[[int, int], None] = ignore_progress,
+        **options: Any,
+    ) -> SearchResults:
+        """Find what the memory says about ``query``, best first.
+
+        What changed on disk is indexed first. Of what is not embedded yet, a part is embedded first, and the rest in
+        the background.
+
+        :param max_results: how many results at most; by default as configured (6).
+        :param min_score: leave out results with a lower score in [0, 1].
+        :param strategy: the strategy to use instead of the configured one.
+        :param source: search only files with this source label; ``archive`` is what was archived, which is
+            searched only if it is asked for.
+        :param since: search only dated files of that day (``2026-11-29``) or later.
+        :param until: search only dated files of that day or earlier.
+        :param as_of: search what was valid on that day: dated files of later days are left out, and entries are not
+            superseded by later ones.
+        :param sync: False answers from the index as it is; changed files are then named in ``results.pending``.
+        :param explain: give each result an ``explanation``: its rank and score by strategy, and each stage's change.
+        :param explain_path: say in ``results.absence`` why that file, relative to the workspace, is not among them.
+        :param on_progress: called with the number of files done and of those that must be read first.
+        :param on_embedding: called with the number of chunks done and of those that are embedded first.
+        :param options: per-call options of installed plugins; each switches its component on for this search.
+        :raises QueryError: an argument has an invalid value.
+        :raises OutsideScopeError: the source belongs to another scope.
+        :raises PluginNotFoundError: no installed plugin has that strategy or option.
+        :raises PluginFailedError: a plugin failed.
+        """
+        asked = make_query(
+            query,
+            max_results=self.config.search.max_results if max_results is None else max_results,
+            source=self._context.scope.source(source),
+            since=since,
+            until=until,
+            as_of=as_of,
+            today=self.config.today(),
+        )
+        if min_score is not None:
+            options["min_score"] = min_score
+        return await self._search.search(
+            asked,
+            strategy=strategy,
+            options=options,
+            sync=self.config.search.sync if sync is None else sync,
+            explain=explain,
+            explain_path=explain_path,
+            on_progress=on_progress,
+            on_embedding=on_embedding,
+        )
+
+    async def recall(self, query: str, *, max_tokens: int = 1500, **options: Any) -> Recall:
+        """Return what the memory says about ``query``, as one text for the prompt of a model.
+
+        The budget is filled with the results of a search, best first, and with their surroundings. The text is quoted
+        as data, each part with its path and lines: a memory cannot pass for an instruction, nor end the quotation.
+
+        :param max_tokens: how many tokens the text may have, by an estimate (four ASCII characters make one).
+        :param options: the options of `search`, except ``max_results`` and those that explain.
+        :raises QueryError: the budget is no whole number of at least 1.
+
+        It also raises what `search` raises.
+        """
+        from .search.recall import compose, results_for
+
+        results = await self.search(query, max_results=results_for(max_tokens), **options)
+        return await compose(self._context.database, results, max_tokens)
+
+    @_public
+    async def files(self, source: str | None = None) -> list[FileInfo]:
+        """Return the files that the index knows, by path, after it was brought up to date.
+
+        :param source: only those with this source label.
+        """
+        return await self._search.files(source if source is None else self._context.scope.source(source))
+
+    async def status(self) -> Status:
+        """Return the state of the workspace and of its index. Nothing is changed.
+
+        :raises IndexUnavailableError: the index cannot be read.
+        """
+        from .search.status import read_status
+
+        self._context.database.check_open()
+        with self._context.notices.collect() as notices:
+            status = await read_status(self._context, self._synchronizer)
+        return _with_notices(status, notices)  # type: ignore[no-any-return]
+
+    async def check_embedder(self) -> str | None:
+        """Have the embedder embed one word, and return a sentence about what is wrong, or None.
+
+        Nothing of the memory is sent.
+        """
+        return await self._synchronizer.embeddings.problem(ask=True)
+
+    async def check(self) -> list[str]:
+        """Return what is wrong with the configured components, a sentence each."""
+        return await self._context.components.check()
+
+    # --- components of the program ---------------------------------------------------------------------------------
+
+    def register_strategy(self, name: str, strategy: Strategy) -> None:
+        """Make a strategy available to this memory as ``search(..., strategy=name)``.
+
+        :raises ConfigurationError: it has no method ``search``, or the name is taken.
+        """
+        self._context.components.register_strategy(name, strategy)
+
+    def register_postprocessor(self, name: str, postprocessor: PostProcessor) -> None:
+        """Put a post-processor at the end of this memory's pipeline.
+
+        :raises ConfigurationError: it has no method ``process``.
+        """
+        self._context.components.register_postprocessor(name, postprocessor)
 
     # --- watching --------------------------------------------------------------------------------------------------
 
@@ -92,27 +390,25 @@ class Memory(SearchableMemory):
         """
         from .watch import Watcher
 
+        self._context.database.check_open()
         if self._watching is not None:
             return True
 
         def seen(event: Event, path: str, summary: FileSummary) -> object:
-            return on_event(event, path, summary) if on_event is not None and self._scope.sees(path) else None
+            sees = self._context.scope.sees(path)
+            return on_event(event, path, summary) if on_event is not None and sees else None
 
-        async def update() -> IndexReport:
-            await self._begin()
-            report = await self._syncing.mended(
-                lambda: self._syncing.index(
-                    force=False, prune=False, on_progress=ignore_progress, on_embedding=ignore_progress, again=False
-                )
-            )
-            return self._reading.visible(report)
-
-        watcher = Watcher(self._context, update, seen, on_problem)
+        watcher = Watcher(self._context, self._index_while_watching, seen, on_problem)
         if not watcher.claim():
             return False
         stop = asyncio.Event()
         self._watching = (stop, asyncio.create_task(watcher.run(stop), name="kipu-watching"))
         return True
+
+    @_public
+    async def _index_while_watching(self) -> IndexReport:
+        """Index what changed, without texts that were refused before."""
+        return self._visible(await self._synchronizer.index(retry_refused=False))
 
     async def stop_watching(self) -> None:
         """Stop watching."""
@@ -121,27 +417,9 @@ class Memory(SearchableMemory):
             stop.set()
             await task
 
-    # --- what it knows ---------------------------------------------------------------------------------------------
-
-    async def recall(self, query: str, *, max_tokens: int = 1500, **options: Any) -> Recall:
-        """What the memory knows about ``query``, as one text for the prompt of a model.
-
-        The budget is filled with what a search finds, best first, and with what stands around it. The text is quoted
-        as data, each part with its path and lines: a memory cannot pass for an instruction, nor end the quotation.
-
-        :param max_tokens: how many tokens the text may have, by an estimate (four ASCII characters make one).
-        :param options: what `search` takes, but for ``max_results`` and the ways to explain.
-        :raises QueryError: the budget is no whole number of at least 1.
-
-        What else it raises, `search` does too.
-        """
-        from .search.recall import compose, results_for  # only now: a search needs none of it
-
-        results = await self.search(query, max_results=results_for(max_tokens), **options)
-        return await compose(self._database, results, max_tokens)
-
     # --- keeping ---------------------------------------------------------------------------------------------------
 
+    @_public
     async def remember(
         self,
         text: str,
@@ -174,12 +452,11 @@ class Memory(SearchableMemory):
         :raises WritingBusyError: another process has been writing for too long.
         :raises PluginFailedError: a write filter failed; nothing was written.
         """
-        return await self._kept(
-            lambda: self._keeping.remember(
-                text, source=source, file=file, heading=heading, metadata=metadata, supersedes=supersedes
-            )
+        return await self._keeping.remember(
+            text, source=source, file=file, heading=heading, metadata=metadata, supersedes=supersedes
         )
 
+    @_public
     async def read(self, path: str | os.PathLike[str], start: int | None = None, end: int | None = None) -> str:
         """What a memory file says, or some lines of it.
 
@@ -191,18 +468,18 @@ class Memory(SearchableMemory):
         :raises OutsideScopeError: it belongs to another scope.
         :raises QueryError: the file has no such lines.
         """
-        await self._begin()
         return await self._keeping.read(path, start, end)
 
+    @_public
     async def find_chunk(self, chunk: str) -> StoredChunk:
         """The chunk of that name, as the index has it: where it stands, and what it says.
 
         :param chunk: its name, as a search gives it.
         :raises ChunkNotFoundError: there is none, or it belongs to another scope.
         """
-        await self._begin()
         return await self._where.chunk_of(chunk)
 
+    @_public
     async def edit(
         self,
         text: str,
@@ -229,10 +506,9 @@ class Memory(SearchableMemory):
 
         What else it raises, `remember` and `read` do too.
         """
-        return await self._kept(
-            lambda: self._keeping.edit(text, chunk=chunk, path=path, start=start, end=end, expected=expected)
-        )
+        return await self._keeping.edit(text, chunk=chunk, path=path, start=start, end=end, expected=expected)
 
+    @_public
     async def move(
         self,
         to: str | os.PathLike[str],
@@ -252,10 +528,9 @@ class Memory(SearchableMemory):
 
         What it raises, `edit` does too.
         """
-        return await self._kept(
-            lambda: self._keeping.move(to, chunk=chunk, path=path, start=start, end=end, expected=expected)
-        )
+        return await self._keeping.move(to, chunk=chunk, path=path, start=start, end=end, expected=expected)
 
+    @_public
     async def forget(
         self,
         *,
@@ -276,10 +551,8 @@ class Memory(SearchableMemory):
 
         What it raises, `edit` does too.
         """
-        receipt = await self._kept(
-            lambda: self._forgetting.forget(chunk=chunk, path=path, start=start, end=end, expected=expected)
-        )
-        self._finished = receipt.complete  # where another process held it, it is looked at again
+        receipt = await self._forgetting.forget(chunk=chunk, path=path, start=start, end=end, expected=expected)
+        self._has_finished_interrupted = receipt.complete  # if another process held it, it is looked at again
         return receipt
 
     async def forget_found(
@@ -302,6 +575,7 @@ class Memory(SearchableMemory):
                 receipts.append(await self.forget(chunk=result.chunk))
         return receipts
 
+    @_public
     async def flush(
         self,
         conversation: Any,
@@ -333,12 +607,12 @@ class Memory(SearchableMemory):
         :raises FlusherError: the model could not be asked, or gave no answer that can be used.
         :raises NotWrittenError: what was distilled could not be written; the exception has the text.
         """
-        return await self._kept(
-            lambda: self._flushing().flush(
-                conversation, model=model, instructions=instructions, source=source, file=file, dry_run=dry_run
-            )
+        flushed: Flushed | None = await self._flushing().flush(
+            conversation, model=model, instructions=instructions, source=source, file=file, dry_run=dry_run
         )
+        return flushed
 
+    @_public
     async def compact(
         self,
         source: str | None = None,
@@ -363,17 +637,17 @@ class Memory(SearchableMemory):
 
         What else it takes and raises, `flush` does too.
         """
-        return await self._kept(
-            lambda: self._compacting().compact(
-                source,
-                older_than=older_than,
-                max_tokens=max_tokens,
-                model=model,
-                instructions=instructions,
-                dry_run=dry_run,
-            )
+        compacted: Compacted | None = await self._compacting().compact(
+            source,
+            older_than=older_than,
+            max_tokens=max_tokens,
+            model=model,
+            instructions=instructions,
+            dry_run=dry_run,
         )
+        return compacted
 
+    @_public
     async def undo_compact(self, path: str | os.PathLike[str]) -> Compacted:
         """Put the originals of a summary back where they were, and the summary into the archive.
 
@@ -381,44 +655,73 @@ class Memory(SearchableMemory):
         :raises QueryError: it is none.
         :raises MemoryFileError: an original is not in the archive any more, or its place is taken. Nothing was changed.
         """
-        return await self._kept(lambda: self._compacting().undo(path))
+        compacted: Compacted = await self._compacting().undo(path)
+        return compacted
 
-    def _flushing(self) -> Flushing:
+    # --- services, imported when first used ------------------------------------------------------------------------
+
+    @functools.cached_property
+    def _writer(self) -> Writer:
+        from .keeping.transaction import Writer
+
+        return Writer(self._context)
+
+    @functools.cached_property
+    def _where(self) -> Locating:
+        from .keeping.targets import Locating
+
+        context = self._context
+        return Locating(context.config, context.database, context.workspace, context.scope)
+
+    @functools.cached_property
+    def _keeping(self) -> Keeping:
+        from .keeping.remember import Keeping
+
+        return Keeping(self._context, self._synchronizer, self._writer, self._where)
+
+    @functools.cached_property
+    def _forgetting(self) -> Forgetting:
+        from .keeping.forget import Forgetting
+
+        return Forgetting(self.workspace, self._context.database, self._synchronizer, self._where, self._keeping)
+
+    def _flushing(self) -> Any:
         from .distill.flush import Flushing
         from .distill.model import Budget
 
-        budget = Budget(self._workspace.root / HIDDEN_FOLDER, self.config)
-        return Flushing(self.config, self._components, self._where, self._keeping, budget, self.recall)
+        budget = Budget(self.workspace / HIDDEN_FOLDER, self.config)
+        return Flushing(self.config, self._context.components, self._where, self._keeping, budget, self.recall)
 
-    def _compacting(self) -> Compacting:
+    def _compacting(self) -> Any:
         from .distill.compact import Compacting
         from .distill.model import Budget
 
-        budget = Budget(self._workspace.root / HIDDEN_FOLDER, self.config)
+        budget = Budget(self.workspace / HIDDEN_FOLDER, self.config)
         return Compacting(
             self.config,
-            self._database,
-            self._workspace,
-            self._components,
-            self._syncing,
+            self._context.database,
+            self._context.workspace,
+            self._context.components,
+            self._synchronizer,
             self._where,
             self._keeping,
             budget,
         )
 
-    async def _kept(self, work: Callable[[], Awaitable[Answer]]) -> Answer:
-        with self._context.notices.collect() as notices:
-            await self._begin()
-            answer = await work()
-        if not notices or not hasattr(answer, "notices"):
-            return answer
-        return attrs.evolve(answer, notices=list(dict.fromkeys([*notices, *answer.notices])))  # type: ignore[misc]
-
-    async def _begin(self) -> None:
-        """Finish what a killed process left half done in the memory files."""
-        if not self._finished:
-            with self._context.notices.collect() as notices:
-                await self._writer.recover()
-            self._database.notices += notices
+    async def _finish_interrupted(self) -> None:
+        """Finish what a killed process began in the memory files, once."""
+        if self._has_finished_interrupted:
+            return
+        hidden = self.workspace / HIDDEN_FOLDER
+        if (hidden / "forgetting").exists() or _has_entries(hidden / "writing"):
+            await self._writer.recover()
             await self._forgetting.finish()
-            self._finished = True
+        self._has_finished_interrupted = True
+
+
+def _has_entries(folder: Path) -> bool:
+    try:
+        with os.scandir(folder) as entries:
+            return any(True for _ in entries)
+    except OSError:
+        return False

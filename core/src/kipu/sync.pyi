@@ -1,14 +1,11 @@
 # The types of sync.py, written by `make reference` from the signatures of `kipu.Memory`.
 # [[[cog import cog, generate; cog.out(generate.sync_stub()) ]]]
 from .config import MemoryConfig
-from .indexing.synchronizer import ignore_progress
+from .indexing.indexer import ignore_progress
 from .plugins.manager import Plugins
-from .types import Compacted, Flushed, IndexReport, Note, Recall, Receipt, SearchResult, StoredChunk
-from .types import FileInfo, IndexReport, PostProcessor, SearchResults, Status, Strategy
+from .types import Compacted, FileInfo, Flushed, IndexReport, Note, PostProcessor, Recall, Receipt, SearchResult, SearchResults, Status, StoredChunk, Strategy
 from .watch import Event, FileSummary
 from collections.abc import Awaitable, Callable, Mapping
-from collections.abc import Callable
-from datetime import date
 from datetime import date, timedelta
 from pathlib import Path
 from typing import Any

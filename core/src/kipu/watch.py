@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import attrs
 
 from .errors import IndexUnavailableError, KipuError
-from .index.database import make_hidden_folder
+from .index.file import make_hidden_folder
 from .index.queries import file_infos, known_files
 from .sqlite import sqlite_errors
 from .workspace.scan import is_memory_file_name, printable

@@ -238,7 +238,7 @@ async def test_another_dimension_in_the_middle_is_said_once_and_blames_no_text(
             assert len(report.notices) == 1
             assert "returned vectors of dimension 32" in report.notices[0]
         assert len(memory.config.index.embedder.calls) <= (3 if again else 2)
-        async with memory._database.reader() as connection:
+        async with memory._context.database.reader() as connection:
             refused = await connection.execute_fetchall("SELECT count(*) FROM unembedded WHERE problem > ''")
             assert [tuple(row) for row in refused] == [(0,)]
 
@@ -252,7 +252,7 @@ async def test_copies_of_a_text_keep_no_other_from_being_told_apart_in_the_same_
             write(f"memory/b{number}.md", "POISON\n")
         report = await memory.index()
         assert report.pending_vectors == 50
-        async with memory._database.reader() as connection:
+        async with memory._context.database.reader() as connection:
             suspects = await connection.execute_fetchall("SELECT count(*) FROM unembedded WHERE problem = ''")
             assert [tuple(row) for row in suspects] == [(0,)]
 
@@ -326,7 +326,7 @@ async def test_of_two_answers_for_one_text_the_first_is_kept_everywhere(
         await fast.index()
         second.set()
         await running
-        async with fast._database.reader() as connection:
+        async with fast._context.database.reader() as connection:
             kept = await connection.execute_fetchall("SELECT vector FROM embeddings")
             nearest = await connection.execute_fetchall("SELECT vector FROM nearest_1")
         assert [row[0] for row in kept] == [row[0] for row in nearest]
@@ -348,8 +348,8 @@ async def test_a_search_leaves_the_texts_to_a_process_that_embeds_and_indexing_w
 ) -> None:
     fill(write, 3)
     async with meaning() as memory:
-        memory._syncing.embeddings.lock_seconds = 0.0
-        async with exclusive(memory._database.path, 0.0) as has_lock:
+        memory._synchronizer.embeddings.lock_seconds = 0.0
+        async with exclusive(memory._context.database.path, 0.0) as has_lock:
             assert has_lock
             assert (await memory.search("note1")).pending_vectors == 3
             report = await memory.index()
@@ -358,7 +358,7 @@ async def test_a_search_leaves_the_texts_to_a_process_that_embeds_and_indexing_w
                 ["Another process is embedding: what is pending is left to it."],
             )
             assert embedder.calls == []
-            memory._syncing.embeddings.lock_seconds = 60.0
+            memory._synchronizer.embeddings.lock_seconds = 60.0
             waiting = asyncio.create_task(memory.index())
             await asyncio.sleep(0)
         assert (await waiting).embedded == 3
@@ -398,13 +398,13 @@ async def test_damaged_vectors_are_ignored_and_embedded_again_by_force(
     fill(write, 5)
     async with meaning() as memory:
         await memory.index()
-        async with memory._database.transaction() as connection:
+        async with memory._context.database.transaction() as connection:
             await connection.execute(statement)
         write("memory/copy.md", "note1 about topic1\n")  # its vector would be taken from the cache
         await memory.search("note1")
         report = await memory.index(force=True)
         assert (report.pending_vectors, report.notices) == (0, [])
-        async with memory._database.reader() as connection:
+        async with memory._context.database.reader() as connection:
             assert await find_damaged(connection) == []
         assert (await memory.search("note3"))[0].path == "memory/003.md"
 
@@ -417,7 +417,7 @@ async def test_what_cannot_be_stored_is_not_embedded(
     fill(write, 3)
     async with meaning() as memory:
         await memory.index()
-        async with memory._database.transaction() as connection:
+        async with memory._context.database.transaction() as connection:
             await connection.execute("DELETE FROM embeddings")
             await connection.execute("INSERT INTO unembedded (space_id, chunk_id) SELECT 1, id FROM chunks")
     embedder.calls.clear()
@@ -452,7 +452,7 @@ async def test_a_full_disk_costs_no_call_and_every_search_says_so(
             resource.setrlimit(resource.RLIMIT_FSIZE, limits)
         assert embedder.calls == []
         assert (await memory.index()).embedded == 100
-        async with memory._database.reader() as connection:
+        async with memory._context.database.reader() as connection:
             rows = await connection.execute_fetchall("SELECT space_id FROM embeddings WHERE space_id < 1")
             assert list(rows) == []
 

@@ -79,7 +79,7 @@ async def test_a_vector_is_stored_once_as_float32(meaning: Any, write: Write) ->
     write("memory/a.md", "one\n\ntwo\n\none\n")
     async with meaning() as memory:
         await memory.index()
-        async with memory._database.reader() as connection:
+        async with memory._context.database.reader() as connection:
             rows = await connection.execute_fetchall("SELECT length(vector) FROM embeddings")
         assert [row[0] for row in rows] == [4 * 64, 4 * 64]
 
@@ -91,7 +91,7 @@ async def test_deleted_chunks_leave_the_index_of_vectors(meaning: Any, write: Wr
         write("memory/003.md", "something else\n")
         (memory.workspace / "memory/004.md").unlink()
         assert [result.path for result in await memory.search("note3 note4")] == []
-        async with memory._database.reader() as connection:
+        async with memory._context.database.reader() as connection:
             (row,) = await connection.execute_fetchall("SELECT count(*) FROM nearest_1")
         assert row[0] == 4
 
@@ -122,12 +122,12 @@ async def test_a_renamed_file_keeps_its_vectors_and_is_found_under_its_name(mean
 async def test_most_is_embedded_in_the_background_of_a_search(meaning: Any, write: Write) -> None:
     fill(write, 300)
     async with meaning(Hashing(dimension=2048)) as memory:
-        memory._syncing.embeddings.search_embeds = 64
+        memory._synchronizer.embeddings.search_embeds = 64
         results = await memory.search("note299")
         assert results[0].path == "memory/299.md"  # the newest come first
         assert results.pending_vectors == 236
         assert results.notices == ["236 chunks are not embedded yet, and found by words only. To embed all: kipu index"]
-        await memory._syncing.embeddings._background
+        await memory._synchronizer.embeddings._background
         results = await memory.search("note3")
         assert (results[0].path, results.pending_vectors, results.notices) == ("memory/003.md", 0, [])
 
@@ -148,7 +148,7 @@ async def test_closing_ends_what_runs_in_the_background(meaning: Any, write: Wri
 
     embedder = Slow()
     async with meaning(embedder) as memory:
-        memory._syncing.embeddings.search_embeds = 64
+        memory._synchronizer.embeddings.search_embeds = 64
         await memory.search("note1")
         await started.wait()
     assert embedder.closed == 1
@@ -393,7 +393,7 @@ async def test_the_earlier_vectors_answer_until_there_are_new_ones(meaning: Any,
     async with named(meaning("hashing"), hashing=Hashing) as memory:
         await memory.index()
     async with named(meaning("other"), hashing=Hashing, other=Other) as memory:
-        memory._syncing.embeddings.search_embeds = 64
+        memory._synchronizer.embeddings.search_embeds = 64
         results = await memory.search("note3")
         assert (results[0].path, results.degraded) == ("memory/003.md", False)
         assert results.notices == [
@@ -404,7 +404,7 @@ async def test_the_earlier_vectors_answer_until_there_are_new_ones(meaning: Any,
         results = await memory.search("note3")
         assert (results[0].path, results.notices) == ("memory/003.md", [])
         assert dict((await memory.status()).vectors) == {"hashing-64": 300, "hashing-32other": 300}
-        async with memory._database.reader() as connection:
+        async with memory._context.database.reader() as connection:
             tables = await connection.execute_fetchall("SELECT name FROM sqlite_master WHERE name LIKE 'nearest%'")
         assert [row[0] for row in tables] == ["nearest_2"]
     async with named(meaning("hashing"), hashing=Hashing) as memory:
@@ -521,7 +521,7 @@ async def test_a_recipe_that_is_none_is_no_failure(meaning: Any, write: Write, r
     fill(write, 3)
     async with named(meaning("hashing"), hashing=Hashing) as memory:
         await memory.index()
-        async with memory._database.transaction() as connection:
+        async with memory._context.database.transaction() as connection:
             await connection.execute("UPDATE spaces SET recipe = ?", (recipe,))
     async with named(meaning("other"), other=Other) as memory:
         assert (await memory.search("note1"))[0].path == "memory/001.md"
@@ -537,7 +537,7 @@ async def test_a_recipe_follows_the_configuration(meaning: Any, write: Write) ->
         write("memory/new.md", f"new {address}\n")
         async with named(meaning({"use": "moved", "address": address}), moved=Moved) as memory:
             await memory.index()
-            async with memory._database.reader() as connection:
+            async with memory._context.database.reader() as connection:
                 (row,) = await connection.execute_fetchall("SELECT recipe FROM spaces")
             assert f'"address": "{address}"' in row[0]
 
@@ -551,7 +551,7 @@ async def test_a_secret_is_not_written_into_the_index(meaning: Any, write: Write
     choice = {"use": "keyed", "dimension": 16, "key": "sk-secret"}
     async with named(meaning(choice), keyed=WithKey) as memory:
         assert (await memory.index()).notices == []
-        async with memory._database.reader() as connection:
+        async with memory._context.database.reader() as connection:
             (row,) = await connection.execute_fetchall("SELECT recipe FROM spaces")
     assert row[0] == '{"use": "keyed", "dimension": 16}'
 
@@ -648,7 +648,7 @@ async def test_vectors_of_what_was_deleted_go_where_none_may_stay(config: Config
         await memory.index()
         file.unlink()
         await memory.index()
-        async with memory._database.reader() as connection:
+        async with memory._context.database.reader() as connection:
             (row,) = await connection.execute_fetchall("SELECT count(*) FROM embeddings")
     assert row[0] == 1
 

@@ -18,7 +18,7 @@ from kipu import Memory
 from kipu.errors import IndexBusyError, IndexUnavailableError
 from kipu.index.database import Database
 from kipu.index.schema import APPLICATION_ID
-from kipu.sqlite import choose_driver, sqlite_errors, uninterrupted
+from kipu.sqlite import choose_driver, shielded, sqlite_errors
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
@@ -192,7 +192,7 @@ async def test_an_error_of_work_for_which_nobody_waits_any_more_is_not_told_long
         await end.wait()
         raise ValueError("of no interest any more")
 
-    task = asyncio.create_task(uninterrupted(work()))
+    task = asyncio.create_task(shielded(work()))
     await begun.wait()
     task.cancel()
     end.set()

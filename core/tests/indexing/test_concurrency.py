@@ -22,6 +22,7 @@ from doubles import Paragraphs, Words
 from rows import is_sound, rows, rows_made_afresh, select, with_doubles
 
 import kipu.index.database
+import kipu.indexing.compare
 import kipu.indexing.indexer
 import kipu.indexing.synchronizer
 from kipu import Memory, sync
@@ -207,7 +208,7 @@ def in_the_middle(monkeypatch) -> Callable[[Callable[[], None]], None]:
 @pytest.fixture
 def settled(monkeypatch) -> None:
     """Trust the time stamps of files at once."""
-    monkeypatch.setattr(kipu.indexing.indexer, "_TICK_NS", -1)
+    monkeypatch.setattr(kipu.indexing.compare, "_TICK_NS", -1)
 
 
 async def test_a_touched_file_that_another_process_took_out_and_that_came_back_is_found(

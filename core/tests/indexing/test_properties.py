@@ -20,6 +20,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
 from rows import is_sound, rows, rows_made_afresh, select, with_doubles
 
+import kipu.indexing.compare
 import kipu.indexing.indexer
 from kipu.sync import Memory
 
@@ -319,7 +320,7 @@ def file_systems_tick_fast() -> Iterator[None]:
     """
     with pytest.MonkeyPatch.context() as patch:
         if sys.platform != "win32":
-            patch.setattr(kipu.indexing.indexer, "_TICK_NS", 20_000_000)
+            patch.setattr(kipu.indexing.compare, "_TICK_NS", 20_000_000)
         yield
 
 

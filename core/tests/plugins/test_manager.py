@@ -10,7 +10,9 @@ import pytest
 
 from kipu import Hit, Memory, MemoryConfig, SearchConfig, __version__, hookimpl
 from kipu.errors import ConfigurationError, PluginClashError, PluginFailedError, PluginNotFoundError, QueryError
-from kipu.plugins.manager import PluginInfo, Plugins, did_you_mean, disabled_by_environment
+from kipu.plugins.manager import Plugins
+from kipu.plugins.records import PluginInfo, disabled_by_environment
+from kipu.plugins.suggest import did_you_mean
 from kipu.testing import WordStrategy
 
 if TYPE_CHECKING:

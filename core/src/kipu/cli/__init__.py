@@ -65,7 +65,7 @@ class Commands(click.Group):
             return None
         value, distribution = point.value, point.distribution
         from ..errors import PluginError, PluginNotFoundError
-        from ..plugins.manager import blocked_by
+        from ..plugins.records import blocked_by
         from .common import blocked_in_advance
 
         if place := blocked_by(blocked_in_advance(), name, distribution):
@@ -106,7 +106,7 @@ class Commands(click.Group):
         context.meta["kipu.arguments"] = arguments[1:]
         if arguments[0] in self.list_commands(context) or arguments[0] in _ALIASES:
             return super().resolve_command(context, arguments)
-        from ..plugins.manager import did_you_mean
+        from ..plugins.suggest import did_you_mean
 
         near = did_you_mean(arguments[0], self.list_commands(context))
         raise click.UsageError(f'No command "{arguments[0]}".{near} See: kipu --help', context)

@@ -18,7 +18,8 @@ from ..cli import leave, tell
 from ..config import CONFIG_FILE, load_config
 from ..errors import KipuError, QueryError, WorkspaceNotFoundError
 from ..memory import Memory
-from ..plugins.manager import Plugins, disabled_by_environment
+from ..plugins.manager import Plugins
+from ..plugins.records import disabled_by_environment
 from ..workspace.scan import HIDDEN_FOLDER, MEMORY_FOLDER, Workspace
 from .words import Words
 

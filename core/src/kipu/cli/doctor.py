@@ -11,10 +11,12 @@ import attrs
 import click
 
 from .. import __version__
-from ..components import STANDARD_EMBEDDER
 from ..errors import KipuError, PluginError
 from ..index.damage import find_damaged
-from ..index.database import INDEX_FILE, Database
+from ..index.database import Database
+from ..index.file import INDEX_FILE
+from ..notices import Notices
+from ..plugins.kinds import KINDS
 from ..sqlite import choose_driver
 from ..workspace.scan import HIDDEN_FOLDER
 from .common import Output, count, harmless, load_plugins, open_memory, run, shared_options
@@ -115,12 +117,12 @@ def _workspace(workspace: Path, output: Output) -> Iterator[Finding]:
             damaged = len(await find_damaged(connection))
         await database.close()
         async with open_memory(workspace, attrs.evolve(output, quiet=True)) as memory:
-            status, wrong = await memory.status(), memory.check()
+            status, wrong = await memory.status(), await memory.check()
             unusable = await memory.check_embedder() if status.embedder is not None else None
             return status, wrong, unusable, _no_embedder(memory), damaged
 
-    database = Database(workspace.absolute() / HIDDEN_FOLDER / INDEX_FILE)
-    if database.exists and (damage := database.damage()):
+    database = Database(workspace.absolute() / HIDDEN_FOLDER / INDEX_FILE, Notices())
+    if database.exists and (damage := database.file.damage()):
         yield Finding("problem", f"the index is damaged: {damage}", "The next search makes it anew, or: kipu index")
         return
     try:
@@ -155,7 +157,7 @@ def _no_embedder(memory: Memory) -> str:
     """Why there is no embedder, where none is configured and the standard one cannot be had."""
     if memory.config.index.embedder is None:
         try:
-            memory.plugins.find("embedder", STANDARD_EMBEDDER)
+            memory.plugins.find("embedder", KINDS["embedder"].standard[0])
         except PluginError as error:
             return str(error)
     return ""

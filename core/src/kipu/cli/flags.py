@@ -10,7 +10,7 @@ from .common import load_plugins_in_advance
 from .words import Words
 
 if TYPE_CHECKING:
-    from ..plugins.manager import PerCallOption
+    from ..plugins.records import PerCallOption
 
 __all__ = ["Searching", "with_flags_of_plugins"]
 

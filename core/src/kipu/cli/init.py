@@ -10,8 +10,9 @@ from typing import Any
 import attrs
 import click
 
-from ..config import CONFIG_FILE, STANDARD_FILTERS, STANDARD_FLUSHER, STANDARD_POSTPROCESSORS, MemoryConfig
-from ..index.database import make_hidden_folder
+from ..config import CONFIG_FILE, MemoryConfig
+from ..index.file import make_hidden_folder
+from ..plugins.kinds import KINDS
 from ..workspace.scan import HIDDEN_FOLDER, MEMORY_FOLDER
 from .common import Output, folder_to_make, shared_options
 
@@ -24,11 +25,12 @@ _HEAD = """\
 # What is shown of the options whose default is no value of TOML, or says nothing.
 _EXAMPLES = {
     "timezone": "Europe/Berlin",
-    "embedder": "onnx",
-    "strategy": "hybrid",
-    "postprocessors": list(STANDARD_POSTPROCESSORS),
-    "filters": list(STANDARD_FILTERS),
-    "flusher": {"use": STANDARD_FLUSHER, "model": "openai/gpt-4o-mini"},
+    "embedder": KINDS["embedder"].standard[0],
+    "strategy": KINDS["strategy"].standard[0],
+    "postprocessors": list(KINDS["postprocessor"].standard),
+    "filters": list(KINDS["filter"].standard),
+    "time_limit": 30.0,
+    "flusher": {"use": KINDS["flusher"].standard[0], "model": "openai/gpt-4o-mini"},
 }
 _WIDTH = 100
 

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from ..components import Components
     from ..config import MemoryConfig
     from ..index.database import Database
-    from ..indexing.synchronizer import Syncing
+    from ..indexing.synchronizer import Synchronizer
     from ..keeping.remember import Keeping
     from ..keeping.targets import Locating
     from ..workspace.scan import Workspace
@@ -71,7 +71,7 @@ class Compacting:
         database: Database,
         workspace: Workspace,
         components: Components,
-        syncing: Syncing,
+        syncing: Synchronizer,
         where: Locating,
         keeping: Keeping,
         budget: Budget,
@@ -102,7 +102,7 @@ class Compacting:
         most = _MAX_TOKENS if max_tokens is None else max_tokens
         if type(most) is not int or most < 1:
             raise QueryError(f"max_tokens must be a whole number of at least 1, not {max_tokens!r}.")
-        await self._syncing.take_in()
+        await self._syncing.refresh()
         originals = await self._originals(label, before, most)
         if not originals:
             return None
@@ -161,7 +161,7 @@ class Compacting:
             changes.append(FileChange(self._workspace.locate(kept_summary), None, data, like=real))
             changes.append(FileChange(real, data, None))
             await self._keeping.writer.commit(changes)
-            await self._syncing.take_in()
+            await self._syncing.refresh()
         return Compacted(kept_summary, "\n".join(file.plain_lines), archived, notices)
 
     async def _write(self, changes: Sequence[FileChange], text: str) -> None:
@@ -171,7 +171,7 @@ class Compacting:
             raise NotWrittenError(
                 f"The summary could not be written: {error} Its text is in this exception (.text).", text
             ) from error
-        await self._syncing.take_in()
+        await self._syncing.refresh()
 
     # --- what is compacted -------------------------------------------------------------------------------------------
 

@@ -6,7 +6,7 @@ import asyncio
 import json
 import os
 import re
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import attrs
 
@@ -16,13 +16,11 @@ from ..errors import (
     FlusherBusyError,
     FlusherError,
     KipuError,
-    PluginFailedError,
     QueryError,
 )
-from ..index.database import make_hidden_folder
+from ..index.file import make_hidden_folder
 from ..keeping.files import read_regular, write_new
 from ..search.recall import estimate_tokens
-from ..types import Distillation, Message
 from .messages import in_parts
 
 if TYPE_CHECKING:
@@ -31,7 +29,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from ..config import MemoryConfig
-    from ..types import Flusher
+    from ..plugins.adapters import FlusherAdapter
+    from ..types import Distillation, Message
 
 __all__ = ["NOTHING", "Budget", "Distilling", "facts_of", "instructions_for"]
 
@@ -143,7 +142,7 @@ class Budget:
 class Distilling:
     """One flush, or one compaction: a flusher, the model to ask, and what it may cost."""
 
-    flusher: Flusher
+    flusher: FlusherAdapter
     model: str | None
     budget: Budget
     notices: list[str] = attrs.field(factory=list)
@@ -155,29 +154,12 @@ class Distilling:
         """
         # Before the window is asked for: to know it, a flusher may take seconds to load what it asks its model with.
         await asyncio.to_thread(self.budget.check, 1)
-        window = await self._window()
+        window = await self.flusher.window()
         # Tokens are estimated, and a flusher labels each message: a tenth is left for that.
         room = max(_SMALLEST_PART, int(window * 0.9) - estimate_tokens(instructions) - _ANSWER_TOKENS)
         parts = in_parts(messages, room)
         await asyncio.to_thread(self.budget.check, len(parts))
         return parts
-
-    async def _window(self) -> int:
-        """How many tokens the model takes."""
-        try:
-            window = await asyncio.to_thread(getattr, self.flusher, "window", None)
-        except KipuError:
-            raise
-        except (Exception, SystemExit) as error:
-            raise self._failed(error) from error
-        if window is None:
-            return _DEFAULT_WINDOW
-        if type(window) is not int or window < 1:
-            raise PluginFailedError(
-                f"{self._name} has {window!r} for its window, which must be a whole number of at least 1, or None. "
-                "Nothing was sent."
-            )
-        return window
 
     async def about(self, messages: Sequence[Message], instructions: str, depth: int = 0) -> str:
         """What a model answers about messages, asked in halves where they or the answer are too long."""
@@ -210,52 +192,21 @@ class Distilling:
         return whole
 
     async def _ask(self, messages: Sequence[Message], instructions: str) -> Distillation:
-        flusher: Any = self.flusher  # a plugin may return anything
         expected = estimate_tokens(instructions) + sum(estimate_tokens(message.text) for message in messages)
         for attempt in range(_TRIES):
             await asyncio.to_thread(self.budget.spend, 1, expected)
             try:
-                answer = self._checked(await flusher.distill(messages, instructions=instructions, model=self.model))
+                answer = await self.flusher.distill(messages, instructions=instructions, model=self.model)
             except FlusherBusyError as error:
                 wait = error.retry_after if error.retry_after is not None else BACKOFF_SECONDS[min(attempt, 1)]
                 if attempt == _TRIES - 1 or not wait <= _LONGEST_WAIT_SECONDS:  # which no number at all is either
                     raise
                 await asyncio.sleep(wait)
                 continue
-            except KipuError:
-                raise
-            except (Exception, SystemExit) as error:
-                raise self._failed(error) from error
             if answer.tokens > 0:
                 await asyncio.to_thread(self.budget.spend, 0, answer.tokens - expected, check=False)
-            return answer
+            return attrs.evolve(answer, text=_without_thoughts(answer))
         raise FlusherError("The model was busy.")  # not reached: the last attempt raises
-
-    def _checked(self, answer: Any) -> Distillation:
-        """What a flusher returned, without what the model thought before it answered.
-
-        :raises PluginFailedError: it is none of what a flusher may return.
-        """
-        if not isinstance(answer, Distillation):
-            raise PluginFailedError(f"{self._name} returned {type(answer).__name__}, and must return a Distillation.")
-        rules = {
-            "text must be a text": isinstance(answer.text, str),
-            "complete must be True or False": isinstance(answer.complete, bool),
-            "tokens must be a whole number of at least 0": type(answer.tokens) is int
-            and 0 <= answer.tokens <= _MOST_TOKENS,
-        }
-        for rule, is_kept in rules.items():
-            if not is_kept:
-                raise PluginFailedError(f"{self._name} returned a Distillation, and its {rule}. Nothing was written.")
-        return attrs.evolve(answer, text=_without_thoughts(answer))
-
-    @property
-    def _name(self) -> str:
-        kind = type(self.flusher)
-        return f"The flusher {kind.__name__} ({kind.__module__})"
-
-    def _failed(self, error: BaseException) -> PluginFailedError:
-        return PluginFailedError(f"{self._name} failed: {type(error).__name__}: {error}. Nothing was written.")
 
 
 def _halves(messages: Sequence[Message]) -> list[list[Message]]:

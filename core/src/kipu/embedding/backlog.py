@@ -19,8 +19,9 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
-from ..errors import EmbedderError, PluginFailedError
-from ..index.strategy_tables import backfill, is_fault_of_tables, outdated, tables_of
+from ..errors import EmbedderError
+from ..index.queries import read_snapshot
+from ..index.strategy_tables import StrategyTables, change_tables, rebuild, stale_tables, tables_of
 from ..index.vectors import (
     BYTES_PER_NUMBER,
     count_pending,
@@ -38,11 +39,13 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
     from pathlib import Path
 
+    import aiosqlite
     from filelock import BaseFileLock
 
     from ..index.database import Database
     from ..index.vectors import PendingText, State
-    from ..types import Vectors
+    from ..notices import Notices
+    from ..types import Vectors, VectorSpace
     from .identity import ConfiguredEmbedder
 
 __all__ = ["EmbeddingReport", "Run"]
@@ -99,6 +102,7 @@ class Run:
     works: bool
     on_progress: Callable[[int, int], None]
     sees: Callable[[str], bool]
+    notices: Notices
     lock_seconds: float
     _total: int = 0
     _done: int = 0
@@ -148,7 +152,7 @@ class Run:
                 return
             before = texts[-1].chunk_id
             self._copies = Counter(text.hash for text in texts)
-            calls = list(_calls(texts, getattr(self.chosen.embedder, "batch_size", TEXTS_PER_CALL)))
+            calls = list(_calls(texts, self.chosen.embedder.batch_size))
             await self._see_to_room(len(calls[0]) * (space.dimension or _USUAL_DIMENSION) * BYTES_PER_NUMBER)
             if state != "new" and not self.works:
                 await self._look_whether_it_works()
@@ -224,33 +228,35 @@ class Run:
     async def _store(self, texts: Sequence[PendingText], vectors: Sequence[Vectors | str]) -> None:
         good = {text.hash: vector for text, vector in zip(texts, vectors, strict=True) if not isinstance(vector, str)}
         bad = {text: vector for text, vector in zip(texts, vectors, strict=True) if isinstance(vector, str)}
-        try:
-            await self._stored(good)
-        except PluginFailedError as error:
-            if not is_fault_of_tables(error):
-                raise
-            await self._stored(good, tables_anew=True)
+        await self._stored(good)
         self.report.embedded += len(good)
         self.works = True
         self._failures = 0 if self.again else self._failures
         await self._refuse(bad)
         await self._settle()
 
-    async def _stored(self, vectors: Mapping[str, Vectors], *, tables_anew: bool = False) -> None:
+    async def _stored(self, vectors: Mapping[str, Vectors]) -> None:
         async with self.database.transaction(self.wait) as connection:
             dimension = len(next(iter(vectors.values())))
             space = await make_space(connection, self.chosen.identity, dimension, self.chosen.recipe)
-            tables = await tables_of(connection, self.strategies, self.chosen.identity)
-            for each in await outdated(connection, tables):
-                await backfill(connection, each)
+            snapshot = await read_snapshot(connection)
+            tables = tables_of(snapshot, self.strategies, self.chosen.identity)
+            stale = stale_tables(snapshot, tables)
+            broken = [each for each in stale if not await rebuild(connection, each, self.notices)]
             as_bytes = {hash: vector.astype("<f4").tobytes() for hash, vector in vectors.items()}
             got = await store(connection, space, as_bytes)
             for each in tables:
-                if each.space == space and tables_anew:
-                    await backfill(connection, each)
-                elif each.space == space:
-                    await each.remove(connection, [id for id, _ in got])  # where they are embedded anew
-                    await each.add_vectors(connection, space, got)
+                if each.space == space and each not in broken:
+                    await self._add(connection, each, space, got)
+
+    async def _add(
+        self, connection: aiosqlite.Connection, tables: StrategyTables, space: VectorSpace, got: list[tuple[int, bytes]]
+    ) -> None:
+        async def work() -> None:
+            await tables.remove(connection, [id for id, _ in got])  # if they are embedded again
+            await tables.add_vectors(connection, space, got)
+
+        await change_tables(connection, tables, work, self.notices)
 
     # --- what is at fault --------------------------------------------------------------------------------------------
 

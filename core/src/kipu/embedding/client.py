@@ -8,17 +8,17 @@ in this run, since the next text would fare no better.
 from __future__ import annotations
 
 import asyncio
-import inspect
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import attrs
 
 from ..errors import EmbedderBusyError, EmbedderError, KipuError, TextTooLongError
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Sequence
+    from collections.abc import Sequence
 
-    from ..types import Embedder, Role, Vectors
+    from ..plugins.adapters import EmbedderAdapter
+    from ..types import Role, Vectors
 
 __all__ = ["BACKOFF_SECONDS", "LONGEST_QUERY", "Asking", "embedding_text", "unknown_share"]
 
@@ -50,7 +50,7 @@ class Asking:
     """
 
     name: str
-    embedder: Embedder
+    embedder: EmbedderAdapter
     dimension: int | None = None
     backoff: Sequence[float] = ()
 
@@ -99,23 +99,7 @@ class Asking:
 
     async def _once(self, texts: Sequence[str], role: Role) -> Vectors:
         """One call. What is wrong with all of its answer is an error of the embedder."""
-        import numpy as np
-
-        try:
-            answer = await _started(self.embedder, texts, role)
-            with np.errstate(over="ignore"):  # what is too large for a vector is told by name, and not as a warning
-                rows = np.asarray(answer, dtype=np.float32)
-        except KipuError as error:
-            if isinstance(error, EmbedderError):
-                raise
-            raise EmbedderError(str(error)) from error
-        except (Exception, SystemExit) as error:
-            raise EmbedderError(f'The embedder "{self.name}" failed: {type(error).__name__}: {error}.') from error
-        if rows.ndim != 2 or len(rows) != len(texts):
-            what = f"{len(rows)} vectors" if rows.ndim == 2 else f"an array of the shape {rows.shape}"
-            raise EmbedderError(f'The embedder "{self.name}" returned {what} for {len(texts)} texts: none was stored.')
-        if not rows.shape[1]:
-            raise EmbedderError(f'The embedder "{self.name}" returned vectors of dimension 0: none was stored.')
+        rows = await self.embedder.embed(texts, role=role)
         if rows.shape[1] != (self.dimension or rows.shape[1]):
             raise EmbedderError(
                 f'The embedder "{self.name}" returned vectors of dimension {rows.shape[1]}, and those that the index '
@@ -184,24 +168,10 @@ def _middle(text: str) -> int:
     return space if space > 0 else middle
 
 
-def _started(embedder: Any, texts: Sequence[str], role: Role) -> Awaitable[Any]:
-    work: Any = embedder.embed(list(texts), role=role)
-    if not inspect.isawaitable(work):
-        raise TypeError("embed() must be `async def`")
-    return work
-
-
-async def unknown_share(name: str, embedder: Embedder, text: str, notices: list[str]) -> float | None:
-    """What an embedder says of a text; a sentence and None where it says something that cannot be."""
-    tell = getattr(embedder, "unknown_share", None)
-    if not callable(tell):
-        return None
+async def unknown_share(embedder: EmbedderAdapter, text: str, notices: list[str]) -> float | None:
+    """Return the share of a text that an embedder does not know; add a sentence if it cannot tell."""
     try:
-        share = await asyncio.to_thread(tell, text)
-        if 0.0 <= share <= 1.0:
-            return float(share)
-        said = f"it is {share!r}"
-    except (Exception, SystemExit) as error:  # noqa: BLE001 (a hint that cannot be had must not end a search)
-        said = f"{type(error).__name__}: {error}"
-    notices.append(f'"{name}" could not tell which share of the query it knows ({said}).')
-    return None
+        return await embedder.unknown_share(text)
+    except KipuError as error:
+        notices.append(str(error))
+        return None

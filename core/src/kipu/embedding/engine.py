@@ -9,13 +9,13 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ..errors import EmbedderError, IndexUnavailableError, PluginError
 from ..index.damage import drop_damaged
 from ..index.database import BUSY_SECONDS
-from ..index.queries import count_chunks
-from ..index.strategy_tables import indexed_strategies, needs_vectors, retire, tables_of
+from ..index.queries import count_chunks, read_snapshot
+from ..index.strategy_tables import retire, tables_of
 from ..index.vectors import (
     AWAITED,
     count_lacking,
@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 
     from ..context import Context
     from ..index.vectors import KnownSpace
+    from ..plugins.adapters import StrategyAdapter
     from ..types import VectorSpace
     from .identity import ConfiguredEmbedder
 
@@ -74,6 +75,7 @@ class Embeddings:
         self._sees = context.scope.sees
         self._database = context.database
         self._components = context.components
+        self._notices = context.notices
         self._cache_bytes = context.config.index.cache_bytes
         self._skipped_until = 0.0  # searches do not embed before: what they embedded could not be stored
         self._skipped_because = ""
@@ -138,8 +140,8 @@ class Embeddings:
             return str(error)
         return f'"{chosen.name}" answers, but {vector}.' if isinstance(vector, str) else None
 
-    def _strategies(self) -> dict[str, Any]:
-        return indexed_strategies(self._components.used_strategies)
+    def _strategies(self) -> Mapping[str, StrategyAdapter]:
+        return self._components.indexed
 
     async def _count_chunks(self) -> int:
         async with self._database.reader() as connection:
@@ -269,6 +271,7 @@ class Embeddings:
                 works,
                 on_progress,
                 self._sees,
+                self._notices,
                 self.lock_seconds,
             )
             try:
@@ -305,7 +308,9 @@ class Embeddings:
             waiting = await count_pending(connection, space, AWAITED)
         if tidy and space.id > 0 and not waiting and chosen.identity == await self.identity():
             async with self._database.transaction(wait) as connection:
-                await retire(connection, await tables_of(connection, self._strategies(), chosen.identity), space)
+                snapshot = await read_snapshot(connection)
+                tables = tables_of(snapshot, self._strategies(), chosen.identity)
+                await retire(connection, tables, space, self._notices)
                 await evict(connection, space, self._cache_bytes)
         return pending
 
@@ -368,12 +373,14 @@ class Embeddings:
             lacking = {each.space: await count_lacking(connection, each.space) for each in known.values()}
             # What was refused will not come: nobody waits for it.
             awaited = await count_lacking(connection, await space_of(connection, chosen.identity), AWAITED)
-            tables = await tables_of(connection, self._strategies(), None)
+            tables = tables_of(await read_snapshot(connection), self._strategies(), None)
         if not chunks:
             return None, False
         # Of the spaces that are not used any more, those that still have their tables.
         ready = (
-            {each.space for each in tables} if any(map(needs_vectors, self._strategies().values())) else set(lacking)
+            {each.space for each in tables}
+            if any(strategy.needs_vectors for strategy in self._strategies().values())
+            else set(lacking)
         )
         candidates = {
             id: each
@@ -399,8 +406,8 @@ class Embeddings:
         self._answered[embedder.identity] = time.monotonic()
         if len(said) < len(text):
             notices.append(f"The query is long: by meaning, its first {len(said):,} characters were searched for.")
-        languages = getattr(embedder.embedder, "languages", None)
-        share = await unknown_share(embedder.name, embedder.embedder, said, notices)
+        languages = embedder.embedder.languages
+        share = await unknown_share(embedder.embedder, said, notices)
         return QueryEmbedding(space, vector, languages, share), bool(self.paused(chosen))
 
     async def _best(

@@ -6,22 +6,19 @@ those that are secret.
 
 from __future__ import annotations
 
-import asyncio
-import inspect
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import attrs
 
-from ..components import name_of
 from ..errors import ConfigurationError, EmbedderError, KipuError
-from ..plugins.build import build_component
-from ..plugins.manager import options_of
+from ..plugins.build import name_of
+from ..plugins.records import options_of
 
 if TYPE_CHECKING:
     from ..context import Context
-    from ..types import Embedder
+    from ..plugins.adapters import EmbedderAdapter
 
 __all__ = ["ConfiguredEmbedder", "Embedders"]
 
@@ -35,7 +32,7 @@ class ConfiguredEmbedder:
     """
 
     name: str
-    embedder: Embedder
+    embedder: EmbedderAdapter
     identity: str
     recipe: str
     destination: str | None
@@ -95,10 +92,8 @@ class Embedders:
         self._configured = None
         self._earlier.clear()
         for each in built:
-            close = getattr(each.embedder, "close", None) if each else None
-            closing = close() if callable(close) else None
-            if inspect.isawaitable(closing):
-                await closing
+            if each is not None:
+                await each.embedder.close()
 
     async def _build_again(
         self, recipe: str, identity: str, configured: ConfiguredEmbedder
@@ -108,7 +103,7 @@ class Embedders:
             if not isinstance(choice, dict) or not isinstance(choice.get("use"), str):
                 return None  # it was given as an object
             factory = self._plugins.find("embedder", choice["use"]).factory
-            secret, same = _secret_options(factory), type(configured.embedder) is factory
+            secret, same = _secret_options(factory), type(configured.embedder.component) is factory
             choice = {option: value for option, value in choice.items() if option not in secret}
             built = await self._build(choice | (dict(configured.secrets) if same else {}), "embedder")
         except (KipuError, ValueError):
@@ -122,35 +117,14 @@ class Embedders:
         return built if is_allowed else None
 
     async def _build(self, choice: Any, where: str) -> ConfiguredEmbedder:
-        embedder = build_component(self._plugins, "embedder", choice, where)
+        embedder: EmbedderAdapter = self._components.build("embedder", choice, where)
         try:
-            identity = await asyncio.to_thread(lambda: embedder.identity)
-        except (Exception, SystemExit) as error:
-            reason = str(error) if isinstance(error, KipuError) else f"{type(error).__name__}: {error}."
-            raise EmbedderError(f"{where}: {reason}") from error
-        _check(where, embedder, identity)
-        destination = getattr(embedder, "destination", f"that of {identity}, which does not say")
-        secrets = _secrets_of(choice, embedder)
+            identity = await embedder.identity()
+        except EmbedderError as error:
+            raise EmbedderError(f"{where}: {error}") from error
+        destination = embedder.destination if embedder.says_destination else f"that of {identity}, which does not say"
+        secrets = _secrets_of(choice, embedder.component)
         return ConfiguredEmbedder(name_of(choice), embedder, identity, _recipe(choice, secrets), destination, secrets)
-
-
-def _check(where: str, embedder: Any, identity: Any) -> None:
-    """Raise EmbedderError if an attribute of an embedder has the wrong type."""
-    if not isinstance(identity, str) or not identity:
-        raise EmbedderError(f"{where}: the identity of an embedder is a text, not {identity!r}.")
-    batch_size = getattr(embedder, "batch_size", 1)
-    if type(batch_size) is not int or batch_size < 1:
-        raise EmbedderError(f"{where}: batch_size is a whole number of at least 1, not {batch_size!r}.")
-    destination = getattr(embedder, "destination", None)
-    if destination is not None and not isinstance(destination, str):
-        raise EmbedderError(f"{where}: destination is None or a text, not {destination!r}.")
-    languages = getattr(embedder, "languages", None)
-    if languages is not None and not (
-        isinstance(languages, Sequence)
-        and not isinstance(languages, str)
-        and all(isinstance(language, str) for language in languages)
-    ):
-        raise EmbedderError(f"{where}: languages is None or a list of codes, not {languages!r}.")
 
 
 def _secret_options(kind: type) -> set[str]:

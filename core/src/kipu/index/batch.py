@@ -1,6 +1,6 @@
-"""How the index changes: a batch of files at a time, in one transaction that takes every strategy's tables along.
+"""Change the index: a batch of files at a time, in one transaction that includes every strategy's tables.
 
-Everything here runs inside of a transaction of the caller's; so no index is ever half updated, whatever happens.
+Everything here runs inside a transaction of the caller, so no index is ever half updated.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import attrs
 from ..types import StoredChunk
 from ..workspace.scan import date_of, source_of
 from .queries import KnownFile, known_files
+from .strategy_tables import change_tables
 from .vectors import let_go, parts, take_in
 
 if TYPE_CHECKING:
@@ -21,18 +22,20 @@ if TYPE_CHECKING:
 
     import aiosqlite
 
+    from ..notices import Notices
     from ..types import Chunk
     from ..workspace.scan import FoundFile
-    from .strategy_tables import Tables
+    from .queries import Snapshot
+    from .strategy_tables import StrategyTables
 
 __all__ = ["Batch", "PreparedFile", "apply"]
 
 
 @attrs.frozen
 class PreparedFile:
-    """A file as it is to stand in the index. ``chunks`` is None where they stay as they are.
+    """A file as the index should have it. ``chunks`` is None if they stay as they are.
 
-    ``before`` is what the index had of it when this was prepared; of a file that was renamed, under its earlier name.
+    ``before`` is what the index had of it when this was prepared; of a renamed file, under its earlier name.
     ``problem`` is why it has no chunks.
     """
 
@@ -49,7 +52,7 @@ class PreparedFile:
 
     @classmethod
     def of(cls, found: FoundFile, hash: str, chunker: str, before: KnownFile | None) -> PreparedFile:
-        """A file as it is on disk, with the chunks that it had before."""
+        """Return a file as it is on disk, with the chunks that it had before."""
         added, problem = (before.added, before.problem) if before else (False, None)
         stamp = (found.size, found.mtime_ns, found.ctime_ns)
         return cls(found.path, *stamp, hash, chunker, None, added=added, problem=problem, before=before)
@@ -62,44 +65,55 @@ class PreparedFile:
 
 @attrs.define
 class Batch:
-    """Changes to the index that are made together: files to put in, and files to take out, as the index had them."""
+    """Changes that are made together: files to add or change, and files to remove, as the index had them."""
 
     files: list[PreparedFile] = attrs.field(factory=list)
     removed: list[KnownFile] = attrs.field(factory=list)
 
+    @property
+    def paths(self) -> list[str]:
+        """The files that the batch is about."""
+        return [*(file.path for file in self.files), *(file.path for file in self.removed)]
 
-async def apply(connection: aiosqlite.Connection, batch: Batch, tables: Sequence[Tables]) -> set[str]:
+
+async def apply(snapshot: Snapshot, batch: Batch, tables: Sequence[StrategyTables], notices: Notices) -> set[str]:
     """Change the index as the batch says, and return the paths that were left as they are.
 
-    Those are files that another process wrote since the batch was prepared: what it read may be newer, so they are to
-    be looked at again. Chunks that a file had before keep their rows, with new line numbers where they moved. A
-    strategy whose tables are not among ``tables`` misses the change; they are forgotten here, and backfilled when it is
-    used again. Chunks whose text was embedded before get their vector at once.
+    Those are files that another process wrote since the batch was prepared: what it read may be newer, so they must be
+    looked at again. Chunks that a file had before keep their rows, with new line numbers if they moved. Chunks whose
+    text was embedded before get their vector at once. Strategies whose tables are not among ``tables`` miss the change:
+    their records are deleted, so that they are rebuilt when they are used again.
     """
+    connection = snapshot.connection
     seen = {file.path: file.before for file in batch.files} | {file.path: file for file in batch.removed}
     seen |= {file.before.path: file.before for file in batch.files if file.before is not None and file.renamed}
     seen |= {file.path: None for file in batch.files if file.renamed}
     known = await known_files(connection, list(seen))
     overtaken = {path for path, file in seen.items() if known.get(path) != file}
     rows = await _chunk_rows(connection, [file.id for file in known.values()])
-    plan = _Plan(await _next_id(connection, "chunks"))
-    file_rows = _FileRows(await _next_id(connection, "files"))
+    next_file, next_chunk = await _next_ids(connection)
+    file_rows, diff = _FileRows(next_file), _ChunkDiff(next_chunk)
     for file in batch.files:
         if file.path in overtaken or (file.before is not None and file.before.path in overtaken):
             overtaken.add(file.path)
             continue
-        file_id = file_rows.put(file)
+        file_id = file_rows.add(file)
         if file.chunks is not None:
-            plan.put(file, file_id, rows.get(file_id, []))
+            diff.add(file, file_id, rows.get(file_id, []))
     removed = [file.id for file in batch.removed if file.path not in overtaken]
-    plan.gone += [row.id for file_id in removed for row in rows.get(file_id, [])]
+    diff.gone += [row.id for file_id in removed for row in rows.get(file_id, [])]
     await file_rows.write(connection)
-    await plan.write(connection, tables)
-    await connection.executemany("DELETE FROM files WHERE id = ?", [(file_id,) for file_id in removed])
-    recorded = await connection.execute_fetchall("SELECT name, space_id FROM strategies")
-    forgotten = {(row[0], row[1]) for row in recorded} - {each.key for each in tables}
-    await connection.executemany("DELETE FROM strategies WHERE name = ? AND space_id = ?", sorted(forgotten))
+    await diff.write(connection, tables, notices)
+    await _execute_many(connection, "DELETE FROM files WHERE id = ?", [(file_id,) for file_id in removed])
+    missed = set(snapshot.versions) - {each.key for each in tables}
+    await _execute_many(connection, "DELETE FROM strategies WHERE name = ? AND space_id = ?", sorted(missed))
     return overtaken
+
+
+async def _execute_many(connection: aiosqlite.Connection, statement: str, rows: Sequence[tuple[Any, ...]]) -> None:
+    """Execute a statement for each row; without rows, save the round trip."""
+    if rows:
+        await connection.executemany(statement, rows)
 
 
 # --- A batch, worked out before it is written ----------------------------------------------------------------------
@@ -114,7 +128,7 @@ class _ChunkRow:
     place: tuple[int, str, int, int]
 
 
-class _Plan:
+class _ChunkDiff:
     """What a batch does to the chunks."""
 
     def __init__(self, next_id: int) -> None:
@@ -125,8 +139,8 @@ class _Plan:
         self._renamed: list[int] = []
         self.gone: list[int] = []
 
-    def put(self, file: PreparedFile, file_id: int, rows: Sequence[_ChunkRow]) -> None:
-        """Pair the chunks of a file with the rows that it has: those with equal hashes, in order, keep their row."""
+    def add(self, file: PreparedFile, file_id: int, rows: Sequence[_ChunkRow]) -> None:
+        """Pair the chunks of a file with its rows: those with equal hashes, in order, keep their row."""
         old: dict[str, list[_ChunkRow]] = {}
         for row in reversed(rows):
             old.setdefault(row.hash, []).append(row)
@@ -136,42 +150,77 @@ class _Plan:
             times[chunk.text] = times.get(chunk.text, -1) + 1
             name = _chunk_name(file.path, chunk.text, times[chunk.text])
             place, hash = (position, name, chunk.start_line, chunk.end_line), chunk.hash
-            kept = old[hash].pop() if old.get(hash) else None
-            if kept is not None and not file.renamed:
-                if kept.place != place:
-                    self._moved.append((*place, kept.id))
+            same = old[hash].pop() if old.get(hash) else None
+            if same is not None and not file.renamed:
+                if same.place != place:
+                    self._moved.append((*place, same.id))
                 continue
-            said = (chunk.start_line, chunk.end_line, chunk.heading, chunk.heading_level, chunk.text, chunk.context)
-            if kept is not None:
-                id = kept.id
+            content = (chunk.start_line, chunk.end_line, chunk.heading, chunk.heading_level, chunk.text, chunk.context)
+            if same is not None:
+                id = same.id
                 self._moved.append((*place, id))
                 self._renamed.append(id)
             else:
                 id, self._next_id = self._next_id, self._next_id + 1
                 metadata = json.dumps(dict(chunk.metadata), ensure_ascii=False) if chunk.metadata else ""
-                self._new.append((id, file_id, position, name, hash, *said, metadata, chunk.metadata.get("id")))
-            self._stored.append(StoredChunk(id, name, file.path, source, date, *said, chunk.metadata))
-        self.gone += [row.id for left in old.values() for row in left]
+                self._new.append((id, file_id, position, name, hash, *content, metadata, chunk.metadata.get("id")))
+            self._stored.append(StoredChunk(id, name, file.path, source, date, *content, chunk.metadata))
+        self.gone += [row.id for unmatched in old.values() for row in unmatched]
 
-    async def write(self, connection: aiosqlite.Connection, tables: Sequence[Tables]) -> None:
-        """Change the chunks, and let each strategy follow: it is told of renamed chunks as if they came anew."""
-        await let_go(connection, self.gone)
-        for each in tables:
-            await each.remove(connection, self.gone + (self._renamed if each.space is None else []))
-        await connection.executemany("DELETE FROM chunks WHERE id = ?", [(id,) for id in self.gone])
-        await connection.executemany(
-            "UPDATE chunks SET position = ?, chunk = ?, start_line = ?, end_line = ? WHERE id = ?", self._moved
+    async def write(self, connection: aiosqlite.Connection, tables: Sequence[StrategyTables], notices: Notices) -> None:
+        """Change the chunks, and have each strategy follow: renamed chunks are removed and added."""
+        if self.gone:
+            await let_go(connection, self.gone)
+        removed = {each.key: self.gone + (self._renamed if each.space is None else []) for each in tables}
+        tables = [
+            each
+            for each in tables
+            if not removed[each.key] or await self._remove(connection, each, removed[each.key], notices)
+        ]
+        await _execute_many(connection, "DELETE FROM chunks WHERE id = ?", [(id,) for id in self.gone])
+        await _execute_many(
+            connection,
+            "UPDATE chunks SET position = ?, chunk = ?, start_line = ?, end_line = ? WHERE id = ?",
+            self._moved,
         )
-        await connection.executemany(
+        await _execute_many(
+            connection,
             "INSERT INTO chunks (id, file_id, position, chunk, hash, start_line, end_line, heading, heading_level, "
             "text, context, metadata, entry) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
             self._new,
         )
-        had = await take_in(connection, [row[0] for row in self._new])
+        had = await take_in(connection, [row[0] for row in self._new]) if self._new else {}
         for each in tables:
-            await each.add_chunks(connection, self._stored)
-            for space, vectors in had.items():
-                await each.add_vectors(connection, space, vectors)
+            vectors = had.get(each.space, []) if each.space is not None else []
+            if vectors or (each.space is None and self._stored):
+                await self._add(connection, each, vectors, notices)
+
+    async def _remove(
+        self,
+        connection: aiosqlite.Connection,
+        tables: StrategyTables,
+        ids: list[int],
+        notices: Notices,
+    ) -> bool:
+        async def work() -> None:
+            await tables.remove(connection, ids)
+
+        return await change_tables(connection, tables, work, notices)
+
+    async def _add(
+        self,
+        connection: aiosqlite.Connection,
+        tables: StrategyTables,
+        vectors: Sequence[tuple[int, bytes]],
+        notices: Notices,
+    ) -> None:
+        async def work() -> None:
+            if tables.space is None:
+                await tables.add_chunks(connection, self._stored)
+            else:
+                await tables.add_vectors(connection, tables.space, vectors)
+
+        await change_tables(connection, tables, work, notices)
 
 
 class _FileRows:
@@ -182,8 +231,8 @@ class _FileRows:
         self._new: list[tuple[Any, ...]] = []
         self._changed: list[tuple[Any, ...]] = []
 
-    def put(self, file: PreparedFile) -> int:
-        """Take a file in, in place of what the index had of it; the id of its row."""
+    def add(self, file: PreparedFile) -> int:
+        """Add a file, in place of what the index had of it, and return the id of its row."""
         date = date_of(file.path)
         values: tuple[Any, ...] = (file.path, source_of(file.path), date.isoformat() if date else None)
         values += (file.size, file.mtime_ns, file.ctime_ns, file.hash, file.chunker, file.added, file.problem)
@@ -195,12 +244,15 @@ class _FileRows:
         return id
 
     async def write(self, connection: aiosqlite.Connection) -> None:
-        await connection.executemany(
+        """Change the rows."""
+        await _execute_many(
+            connection,
             "UPDATE files SET path = ?, source = ?, date = ?, size = ?, mtime_ns = ?, ctime_ns = ?, hash = ?, "
             "chunker = ?, added = ?, problem = ? WHERE id = ?",
             self._changed,
         )
-        await connection.executemany(
+        await _execute_many(
+            connection,
             "INSERT INTO files (path, source, date, size, mtime_ns, ctime_ns, hash, chunker, added, problem, id) "
             "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
             self._new,
@@ -208,15 +260,14 @@ class _FileRows:
 
 
 def _chunk_name(path: str, text: str, times_before: int) -> str:
-    """What callers call a chunk: the same as long as its text and its file stay, and no two are alike."""
+    """Return the public name of a chunk: stable while its text and its file stay, and unique."""
     return hashlib.sha256(f"{path}\0{times_before}\0{text}".encode("utf-8", "surrogatepass")).hexdigest()[:16]
 
 
-async def _next_id(connection: aiosqlite.Connection, table: str) -> int:
-    (row,) = await connection.execute_fetchall(
-        "SELECT coalesce((SELECT seq FROM sqlite_sequence WHERE name = ?), 0) + 1", (table,)
-    )
-    return int(row[0])
+async def _next_ids(connection: aiosqlite.Connection) -> tuple[int, int]:
+    """Return the ids of the next file and of the next chunk."""
+    last: dict[str, int] = dict(await connection.execute_fetchall("SELECT name, seq FROM sqlite_sequence"))  # type: ignore[arg-type]
+    return last.get("files", 0) + 1, last.get("chunks", 0) + 1
 
 
 async def _chunk_rows(connection: aiosqlite.Connection, file_ids: Sequence[int]) -> dict[int, list[_ChunkRow]]:

@@ -1,4 +1,4 @@
-"""What the index knows of files and chunks: the reading side. The writing side is in ``changes.py``."""
+"""Read files, chunks and facts from the index. The writing side is in `batch`."""
 
 from __future__ import annotations
 
@@ -6,12 +6,14 @@ import json
 from datetime import date
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ..types import FileInfo, StoredChunk
+import attrs
+
+from ..types import FileInfo, StoredChunk, VectorSpace
 from ..workspace.scan import ARCHIVE
-from .vectors import parts
+from .vectors import KnownSpace, parts
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     import aiosqlite
 
@@ -21,14 +23,15 @@ __all__ = [
     "CHUNKS_AND_FILES",
     "CHUNK_COLUMNS",
     "KnownFile",
+    "Snapshot",
     "count_chunks",
     "count_unembedded",
     "file_infos",
     "filters",
-    "has_archive",
     "known_files",
     "load_chunks",
     "passes",
+    "read_snapshot",
     "sources",
     "stored_chunk",
 ]
@@ -57,10 +60,57 @@ class KnownFile(NamedTuple):  # not attrs: one is made for every file, before ev
     problem: str | None
 
 
-def filters(query: Query, *, archived: bool = True) -> tuple[str, list[Any]]:
-    """The query's filters as an SQL condition on ``files``, and its parameters.
+@attrs.frozen
+class Snapshot:
+    """A connection inside a transaction, and the facts about the index that most operations need.
 
-    :param archived: whether there are archived files, which only who asks for them finds.
+    ``index_id`` names the index, empty before it exists; ``spaces`` are the vector spaces by the identity of their
+    embedder; ``versions`` says by which version of a strategy each of its sets of tables was made, by the name of its
+    class and the id of the space (0 if none); ``has_archive`` is whether there are archived files.
+    """
+
+    connection: aiosqlite.Connection
+    index_id: str
+    spaces: Mapping[str, KnownSpace]
+    versions: Mapping[tuple[str, int], str]
+    has_archive: bool
+
+    def on(self, connection: aiosqlite.Connection) -> Snapshot:
+        """Return the same facts with another connection."""
+        return attrs.evolve(self, connection=connection)
+
+
+async def read_snapshot(connection: aiosqlite.Connection) -> Snapshot:
+    """Read the facts about the index: in one statement, since each is a round trip to another thread."""
+    rows = await connection.execute_fetchall(
+        "SELECT 'space', id, identity, dimension, recipe FROM spaces "
+        "UNION ALL SELECT 'version', space_id, name, 0, schema_version FROM strategies "
+        "UNION ALL SELECT 'index', 0, id, 0, '' FROM index_identity "
+        f"UNION ALL SELECT 'archive', EXISTS (SELECT 1 FROM files WHERE {_IN_ARCHIVE}), '', 0, ''"
+    )
+    spaces: dict[str, KnownSpace] = {}
+    versions: dict[tuple[str, int], str] = {}
+    index_id, has_archive = "", False
+    for kind, number, name, dimension, text in rows:
+        if kind == "space":
+            spaces[name] = KnownSpace(VectorSpace(number, name, dimension), text)
+        elif kind == "version":
+            versions[name, number] = text
+        elif kind == "index":
+            index_id = name
+        else:
+            has_archive = bool(number)
+    return Snapshot(connection, index_id, dict(sorted(spaces.items(), key=_space_id)), versions, has_archive)
+
+
+def _space_id(item: tuple[str, KnownSpace]) -> int:
+    return item[1].space.id
+
+
+def filters(query: Query, *, archived: bool = True) -> tuple[str, list[Any]]:
+    """Return the query's filters as an SQL condition on ``files``, and its parameters.
+
+    :param archived: whether there are archived files, which are found only if they are asked for.
     """
     conditions: list[str] = []
     parameters: list[Any] = []
@@ -96,7 +146,7 @@ async def load_chunks(connection: aiosqlite.Connection, ids: Iterable[int]) -> d
 
 
 async def known_files(connection: aiosqlite.Connection, paths: Sequence[str] | None = None) -> dict[str, KnownFile]:
-    """The files that the index has, by path: all of them, or those of ``paths``."""
+    """Return the files that the index has, by path: all of them, or those of ``paths``."""
     statement = f"SELECT {_FILE_COLUMNS} FROM files"
     if paths is None:
         rows = list(await connection.execute_fetchall(statement))
@@ -108,7 +158,7 @@ async def known_files(connection: aiosqlite.Connection, paths: Sequence[str] | N
 
 
 async def file_infos(connection: aiosqlite.Connection) -> list[FileInfo]:
-    """All files that the index has, by path, with the number of their chunks."""
+    """Return all files that the index has, by path, with the number of their chunks."""
     rows = await connection.execute_fetchall(
         "SELECT path, source, date, size, (SELECT count(*) FROM chunks WHERE file_id = files.id), problem "
         "FROM files ORDER BY path"
@@ -117,21 +167,15 @@ async def file_infos(connection: aiosqlite.Connection) -> list[FileInfo]:
 
 
 async def sources(connection: aiosqlite.Connection) -> dict[str, int]:
-    """The source labels in use, sorted, with the number of their files."""
+    """Return the source labels in use, sorted, with the number of their files."""
     rows = await connection.execute_fetchall(
         "SELECT source, count(*) FROM files WHERE problem IS NULL GROUP BY source ORDER BY source"
     )
     return {row[0]: row[1] for row in rows}
 
 
-async def has_archive(connection: aiosqlite.Connection) -> bool:
-    """Whether the index has archived files."""
-    rows = await connection.execute_fetchall(f"SELECT 1 FROM files WHERE {_IN_ARCHIVE} LIMIT 1")
-    return bool(list(rows))
-
-
 async def count_chunks(connection: aiosqlite.Connection, sources: Sequence[str] = ()) -> int:
-    """How many chunks the index holds, or those of some sources."""
+    """Return how many chunks the index holds, of all sources or of some."""
     statement = "SELECT count(*) FROM chunks"
     if sources:
         statement = f"SELECT count(*) FROM {CHUNKS_AND_FILES} WHERE source IN ({', '.join('?' * len(sources))})"
@@ -140,7 +184,7 @@ async def count_chunks(connection: aiosqlite.Connection, sources: Sequence[str] 
 
 
 async def count_unembedded(connection: aiosqlite.Connection, space_id: int, sources: Sequence[str]) -> int:
-    """How many chunks of some sources have no vector in a space."""
+    """Return how many chunks of some sources have no vector in a space."""
     (row,) = await connection.execute_fetchall(
         f"SELECT count(*) FROM {CHUNKS_AND_FILES} JOIN unembedded ON chunk_id = chunks.id AND space_id = ? "
         f"WHERE source IN ({', '.join('?' * len(sources))})",
@@ -150,7 +194,7 @@ async def count_unembedded(connection: aiosqlite.Connection, space_id: int, sour
 
 
 def passes(query: Query, chunk: StoredChunk) -> bool:
-    """Whether a chunk passes the filters of a query: for strategies that forget to look at them."""
+    """Return whether a chunk passes the filters of a query, for strategies that do not apply them."""
     archived = chunk.source == ARCHIVE or chunk.source.startswith(f"{ARCHIVE}/")
     right = archived if query.source == ARCHIVE else query.source == chunk.source if query.source else not archived
     since, until, as_of = query.since, query.until, query.as_of
@@ -162,7 +206,7 @@ def passes(query: Query, chunk: StoredChunk) -> bool:
 
 
 def stored_chunk(row: Sequence[Any]) -> StoredChunk:
-    """A row of the columns `CHUNK_COLUMNS` as an object."""
+    """Return a row of the columns `CHUNK_COLUMNS` as an object."""
     metadata = json.loads(row[11]) if row[11] else {}
     columns = [*row[:4], _date(row[4]), *row[5:11], metadata]
     return StoredChunk(*columns)

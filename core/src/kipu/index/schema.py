@@ -1,7 +1,8 @@
-"""The kernel's tables in the index, and how a database that has them is told from any other."""
+"""The kernel's tables in the index, and how to tell a database that has them from any other."""
 
 from __future__ import annotations
 
+import uuid
 from typing import Any
 
 __all__ = [
@@ -10,16 +11,16 @@ __all__ = [
     "OtherSchemaError",
     "check_current",
     "check_ownership",
+    "create",
     "is_current",
-    "is_empty",
     "kernel_tables",
-    "make",
 ]
 
-VERSION = 3
-# "KIPU": what stands in a file at https://www.sqlite.org/fileformat.html#application_id
+VERSION = 4
+# "KIPU", stored in the header: https://www.sqlite.org/fileformat.html#application_id
 APPLICATION_ID = 0x4B495055
 TABLES = """
+CREATE TABLE index_identity (id TEXT NOT NULL);
 CREATE TABLE files (
     id INTEGER PRIMARY KEY AUTOINCREMENT,
     path TEXT NOT NULL UNIQUE,
@@ -83,23 +84,21 @@ CREATE TABLE strategies (
 
 
 class OtherSchemaError(Exception):
-    """The tables are not those of this version: to it, it is as if there was no index."""
+    """The tables are not those of this version: the index is set aside and rebuilt."""
+
+    def __init__(self) -> None:
+        super().__init__("another version of Kipu made it, or a table is missing")
 
 
 class ForeignDatabaseError(Exception):
-    """The file is a database, and none of Kipu's: nothing in it may be touched."""
+    """The file is a database of another program: nothing in it may be touched."""
 
     def __init__(self) -> None:
         super().__init__("it is a database of another program")
 
 
-def is_empty(connection: Any) -> bool:
-    """Whether the database has nothing in it, as a new file has."""
-    return connection.execute("SELECT 1 FROM sqlite_master LIMIT 1").fetchone() is None
-
-
 def is_current(connection: Any) -> bool:
-    """Whether the kernel's tables are there, each as this version makes it."""
+    """Return whether the kernel's tables exist, each as this version makes it."""
     if connection.execute("PRAGMA user_version").fetchone()[0] != VERSION:
         return False
     have = {row[0] for row in connection.execute("SELECT sql FROM sqlite_master")}
@@ -112,56 +111,30 @@ def check_current(connection: Any) -> None:
         raise OtherSchemaError
 
 
-def check_ownership(connection: Any) -> None:
-    """Raise `ForeignDatabaseError` unless the database is one of Kipu's, or has nothing in it."""
-    if connection.execute("PRAGMA application_id").fetchone()[0] != APPLICATION_ID and not is_empty(connection):
+def check_ownership(connection: Any) -> bool:
+    """Return whether the database is empty, as a new file is.
+
+    :raises ForeignDatabaseError: it is not empty, and not one of Kipu's.
+    """
+    is_empty = connection.execute("SELECT 1 FROM sqlite_master LIMIT 1").fetchone() is None
+    if not is_empty and connection.execute("PRAGMA application_id").fetchone()[0] != APPLICATION_ID:
         raise ForeignDatabaseError
+    return is_empty
 
 
-def make(connection: Any) -> None:
-    """Make the tables, in place of all that there are."""
-    _drop_all(connection)
+def create(connection: Any) -> None:
+    """Create the tables in an empty database."""
     for statement in _statements():
         connection.execute(statement)
+    connection.execute("INSERT INTO index_identity VALUES (?)", (uuid.uuid4().hex,))
     connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
     connection.execute(f"PRAGMA user_version = {VERSION}")
 
 
 def kernel_tables() -> set[str]:
-    """The names of the kernel's own tables."""
+    """Return the names of the kernel's own tables."""
     return {statement.split()[2] for statement in _statements() if statement.startswith("CREATE TABLE")}
 
 
 def _statements() -> list[str]:
     return [statement.strip() for statement in TABLES.split(";") if statement.strip()]
-
-
-def _drop_all(connection: Any) -> None:
-    """Drop every table, virtual ones first: they drop those that belong to them."""
-    tables = connection.execute("SELECT name, sql FROM sqlite_master WHERE type = 'table'").fetchall()
-    for name, sql in sorted(tables, key=lambda table: not _is_virtual(table[1])):
-        if (
-            name.startswith("sqlite_")
-            or connection.execute("SELECT 1 FROM sqlite_master WHERE name = ?", (name,)).fetchone() is None
-        ):
-            continue
-        try:
-            connection.execute(f'DROP TABLE "{name}"')
-        except Exception as error:
-            if not _is_virtual(sql) or "no such module" not in str(error):
-                raise
-            _forget_virtual(connection, name)
-
-
-def _is_virtual(sql: str | None) -> bool:
-    return (sql or "").upper().startswith("CREATE VIRTUAL")
-
-
-def _forget_virtual(connection: Any, name: str) -> None:
-    """Drop a virtual table whose module, an extension perhaps, is not here.
-
-    It has no pages of its own, only an entry; the tables that it keeps its data in are dropped like any other.
-    """
-    connection.execute("PRAGMA writable_schema = 1")
-    connection.execute("DELETE FROM sqlite_master WHERE type = 'table' AND name = ?", (name,))
-    connection.execute("PRAGMA writable_schema = RESET")

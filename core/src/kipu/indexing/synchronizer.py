@@ -1,6 +1,6 @@
-"""Keeps an index in step with its workspace: what is on disk is taken in, and what has no vector is embedded.
+"""Keep an index in step with its workspace: index what changed on disk, and embed what has no vector.
 
-Indexing does it all, and a search as much as it can without making anybody wait.
+`index` does all of it; a search does as much as it can without a long wait.
 """
 
 from __future__ import annotations
@@ -8,306 +8,279 @@ from __future__ import annotations
 import asyncio
 import functools
 import time
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING
 
-from ..errors import IndexUnavailableError, KipuError, PluginFailedError
-from ..index.strategy_tables import backfill, drop_all, indexed_strategies, is_fault_of_tables, needs_vectors, tables_of
+import attrs
+
+from ..errors import IndexUnavailableError, KipuError
+from ..index.queries import read_snapshot
+from ..index.recovery import recovering
+from ..index.strategy_tables import drop_all, rebuild
 from ..index.vectors import forget_vectors
-from ..sqlite import is_want_of_a_table, sqlite_errors
 from ..types import IndexReport
-from .indexer import Indexer, missing_folders
+from .compare import absent_paths, missing_folders
+from .indexer import Indexer, ignore_progress
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Mapping, Sequence
+    from collections.abc import Callable, Sequence
 
-    from ..components import Pipeline
     from ..context import Context
     from ..embedding.engine import Embeddings
     from ..embedding.identity import ConfiguredEmbedder
-    from ..types import SearchResults
-    from .indexer import Pending
+    from ..index.database import Database
+    from .compare import Pending
 
-__all__ = ["Syncing", "ignore_progress"]
+__all__ = ["Synchronizer", "Update"]
 
-Answer = TypeVar("Answer")
-
-# A search would rather answer from a slightly older index, and say so, than wait long for another process.
+# A search prefers to answer from a slightly older index, and to say so, over waiting long for another process.
 _SEARCH_WAITS_SECONDS = 2.0
 
 
-def ignore_progress(done: int, total: int) -> None:
-    """What is called with the numbers of what is done and of all that is to be done, where nobody looks."""
+@attrs.frozen
+class Update:
+    """How far the index is up to date for a search. ``pending`` are the files that it does not have as they are now."""
+
+    stale: bool = False
+    pending: Sequence[str] = ()
 
 
-class Syncing:
-    """What keeps the index of one memory in step with its files."""
+class Synchronizer:
+    """Keeps the index of one memory in step with its files."""
 
-    def __init__(
-        self,
-        context: Context,
-        *,
-        background: bool,
-    ) -> None:
+    def __init__(self, context: Context, *, background: bool) -> None:
         self._context = context
-        self._config = context.config
-        self._database = context.database
-        self._workspace = context.workspace
-        self._plugins = context.plugins
-        self._components = context.components
-        self._scope = context.scope
         self._background = background
         self._lock = asyncio.Lock()
 
+    @property
+    def database(self) -> Database:
+        """The database of the index."""
+        return self._context.database
+
     @functools.cached_property
     def embeddings(self) -> Embeddings:
-        """The vectors of this memory. Only what needs vectors imports what makes them."""
+        """The vectors of this memory, imported when something needs vectors."""
         from ..embedding.engine import Embeddings
 
         return Embeddings(self._context, background=self._background)
 
-    @property
-    def _nothing_there(self) -> bool:
-        return not self._workspace.has_memory and not self._database.exists
+    async def close(self) -> None:
+        """End what is being embedded."""
+        if "embeddings" in self.__dict__:
+            await self.embeddings.close()
 
+    @property
+    def _is_empty(self) -> bool:
+        return not self._context.workspace.has_memory and not self.database.exists
+
+    async def indexer(self, *, lenient: bool = False) -> Indexer:
+        """Return the indexer for the configured strategy and for every other that was used here.
+
+        :param lenient: whether a strategy that cannot be built is ignored.
+        """
+        components = self._context.components
+        try:
+            components.strategies(None)
+        except KipuError:
+            if not lenient and not components.indexed:
+                raise
+        identity = await self.embeddings.identity() if components.needs_vectors else None
+        return Indexer(self._context, components.chunker(), components.indexed, identity)
+
+    # --- indexing everything ---------------------------------------------------------------------------------------
+
+    @recovering
     async def index(
         self,
         *,
-        force: bool,
-        prune: bool,
-        on_progress: Callable[[int, int], None],
-        on_embedding: Callable[[int, int], None],
-        again: bool = True,
+        force: bool = False,
+        prune: bool = False,
+        retry_refused: bool = True,
+        on_progress: Callable[[int, int], None] = ignore_progress,
+        on_embedding: Callable[[int, int], None] = ignore_progress,
     ) -> IndexReport:
-        """Take in everything, and embed all that is pending; with ``again``, also what was refused before."""
-        if self._nothing_there:
+        """Index everything, and embed everything that is pending.
+
+        :param retry_refused: whether texts are embedded that were refused before.
+        """
+        if self._is_empty:
             return IndexReport()
-        times_closed = self.embeddings.times_closed
-        report = await self._all_taken_in(force=force, prune=prune, on_progress=on_progress)
-        self.embeddings.go_on_unless_closed(times_closed)
-        if force:
+        report = await self._index_all(force=force, prune=prune, on_progress=on_progress)
+        if force and self._context.components.needs_vectors:
             await self.embeddings.drop_damaged()
-        await self._embed(report, on_progress=on_embedding, again=again)
+        await self._embed(report, retry_refused=retry_refused, on_progress=on_embedding)
         return report
 
+    @recovering
     async def add(self, path: str, *, force: bool) -> IndexReport:
-        """Take in one file, and embed all that is pending."""
-        times_closed = self.embeddings.times_closed
-        await self.embeddings.stop()
+        """Index one file, and embed everything that is pending."""
+        await self._stop_embedding()
         async with self._lock:
             report = await (await self.indexer()).add(path, force=force)
-        self.embeddings.go_on_unless_closed(times_closed)
         await self._embed(report)
-        self._plugins.notify("kipu_indexed", report=report)
+        self._notify(report)
         return report
 
+    @recovering
     async def reindex(
-        self, chosen: ConfiguredEmbedder, *, force: bool, on_progress: Callable[[int, int], None]
+        self, embedder: ConfiguredEmbedder, *, force: bool, on_progress: Callable[[int, int], None]
     ) -> IndexReport:
-        """Take in everything, and embed all that is pending for an embedder that need not be the one that is used."""
-        if self._nothing_there:
+        """Index everything, and embed everything that is pending for an embedder, configured or not."""
+        if self._is_empty:
             return IndexReport()
-        times_closed = self.embeddings.times_closed
-        report = await self._all_taken_in()
-        self.embeddings.go_on_unless_closed(times_closed)
+        report = await self._index_all()
         if force:
-            await self.embeddings.expect_all(chosen)
-        await self._embed(report, chosen, on_progress=on_progress)
+            await self.embeddings.expect_all(embedder)
+        await self._embed(report, embedder, on_progress=on_progress)
         return report
 
-    async def _all_taken_in(
+    async def _index_all(
         self,
         *,
         force: bool = False,
         prune: bool = False,
         on_progress: Callable[[int, int], None] = ignore_progress,
     ) -> IndexReport:
-        """Take in what changed on disk; what is embedded in the background makes way."""
-        await self.embeddings.stop()
+        await self._stop_embedding()
         async with self._lock:
             indexer = await self.indexer()
             pending = await indexer.look(force=force, prune=prune)
-            report = await self._take_in(indexer, pending, force=force, prune=prune, on_progress=on_progress)
-            report.notices += indexer.absent_paths(pending)
+            report = await indexer.index(force=force, prune=prune, pending=pending, on_progress=on_progress)
+        self._context.notices.add(*absent_paths(self._context.workspace, pending))
+        self._notify(report)
         return report
 
-    @property
-    def _used(self) -> Mapping[str, Any]:
-        return self._components.used_strategies
-
-    async def indexer(self, *, lenient: bool = False) -> Indexer:
-        """What brings the index up to date, for the configured strategy and for every other that was used here."""
-        chunker = self._components.chunker()
-        try:
-            self._components.strategies(None)
-        except KipuError:
-            if not lenient and not self._used:
-                raise
-        identity = await self.embeddings.identity() if any(map(needs_vectors, self._used.values())) else None
-        strategies = indexed_strategies(self._used)
-        return Indexer(self._database, self._workspace, chunker, strategies, identity, self._scope)
-
-    async def _take_in(self, indexer: Indexer, pending: Pending, force: bool = False, **arguments: Any) -> IndexReport:
-        try:
-            report = await indexer.index(force=force, pending=pending, **arguments)
-        except PluginFailedError as error:
-            if not await self.made_anew(indexer, error, at_any_fault=True):
-                raise
-            report = await indexer.index(force=force, **arguments)
+    def _notify(self, report: IndexReport) -> None:
         if report.added or report.changed or report.renamed or report.removed:
-            self._plugins.notify("kipu_indexed", report=report)
-        return report
+            self._context.plugins.notify("kipu_indexed", report=report)
 
-    async def made_anew(self, indexer: Indexer, error: PluginFailedError, *, at_any_fault: bool = False) -> bool:
-        """Make the tables of strategies anew if it was for want of them that one failed.
-
-        :param at_any_fault: also for anything else that SQLite said of them: in a search that may be the query's fault.
-        """
-        fault = is_fault_of_tables(error) if at_any_fault else is_want_of_a_table(error.__cause__)
-        if not indexer.strategies or not fault:
-            return False
-        async with self._database.transaction() as connection:
-            for tables in await tables_of(connection, indexer.strategies, indexer.identity):
-                await backfill(connection, tables)
-        return True
-
-    async def before_search(
-        self,
-        results: SearchResults,
-        pipeline: Pipeline | None,
-        sync: bool | None,
-        on_progress: Callable[[int, int], None] = ignore_progress,
-        on_embedding: Callable[[int, int], None] = ignore_progress,
-    ) -> None:
-        """Take in what changed on disk, and tell ``results`` what could not be taken in."""
-        if self._nothing_there:
-            return
-        wanted = self._config.search.sync if sync is None else sync
-        async with self._lock:
-            indexer = await self.indexer()
-            pending = await indexer.look()
-            results.notices += [
-                f"{folder} is missing; what was indexed of it is kept. If it is gone for good: kipu index --prune"
-                for folder in missing_folders(pending)
-                if self._scope.sees_folder(folder)
-            ]
-            results.stale = bool(results.notices)
-            if pending and not (wanted and await self._taken_in(results, indexer, pending, on_progress)):
-                results.pending = self._scope.seen(pending.paths)
-                results.stale |= bool(results.pending) or pending.tables
-                if pending.tables:
-                    results.notices.append("The strategy has no index yet, and finds nothing without it: kipu index")
-        if pipeline is not None and pipeline.needs_vectors:
-            done = await self.embeddings.embed_before_search(embed=wanted, on_progress=on_embedding)
-            results.pending_vectors = done.pending
-            results.notices += done.notices
-
-    async def _taken_in(
-        self,
-        results: SearchResults,
-        indexer: Indexer,
-        pending: Pending,
-        on_progress: Callable[[int, int], None],
-    ) -> bool:
-        """Whether what is pending could be taken in before a search."""
-        try:
-            report = await self._take_in(indexer, pending, wait=_SEARCH_WAITS_SECONDS, on_progress=on_progress)
-        except IndexUnavailableError as error:
-            if not self._database.exists:
-                raise
-            if self._scope.seen(pending.paths) or pending.tables:
-                results.notices.append(f"The results may be out of date. {error}")
-            return False
-        results.notices += report.notices
-        results.pending = self._scope.seen(report.pending)
-        results.stale |= bool(results.pending)
-        return True
-
-    # --- what was written here -------------------------------------------------------------------------------------
-
-    async def take_in(self, paths: Sequence[str] | None = None) -> None:
-        """Take in what changed on disk: in the files of these paths, or everywhere.
-
-        What has to be embedded is left to the next search, which embeds it before it answers.
-        """
-
-        async def work() -> IndexReport:
-            async with self._lock:
-                indexer = await self.indexer()
-                if paths is not None:
-                    return await indexer.refresh(paths)
-                pending = await indexer.look()
-                return await self._take_in(indexer, pending) if pending else IndexReport()
-
-        report = await self.mended(work)
-        self._database.notices += report.notices  # nobody reads this report: whoever is told something next is told it
-        if paths is not None and (report.added or report.changed or report.renamed or report.removed):
-            self._plugins.notify("kipu_indexed", report=report)
-
-    async def scrub(self, hashes: Sequence[str]) -> None:
-        """Leave nothing in the index of texts that are in no file any more: no vector, no page that was not reused.
-
-        :param hashes: of the chunks that are gone.
-        """
-        await self.embeddings.stop()
-
-        async def work() -> None:
-            async with self._lock:
-                indexer = await self.indexer()
-                async with self._database.transaction() as connection:
-                    await forget_vectors(connection, hashes)
-                    for each in await tables_of(connection, indexer.strategies, indexer.identity):
-                        await each.scrub(connection)
-                await self._database.squeeze()
-
-        await self.mended(work)
-
-    async def make_tables_anew(self) -> None:
-        """Drop what every strategy has in the index, known here or not, and make anew what is used here."""
-        async with self._lock:
-            indexer = await self.indexer()
-            async with self._database.transaction() as connection:
-                await drop_all(connection)
-                for each in await tables_of(connection, indexer.strategies, indexer.identity):
-                    await backfill(connection, each)
-            await self._database.squeeze()
-
-    # --- vectors ---------------------------------------------------------------------------------------------------
+    async def _stop_embedding(self) -> None:
+        if self._context.components.needs_vectors:
+            await self.embeddings.stop()
 
     async def _embed(
         self,
         report: IndexReport,
-        chosen: ConfiguredEmbedder | None = None,
+        embedder: ConfiguredEmbedder | None = None,
         *,
+        retry_refused: bool = True,
         on_progress: Callable[[int, int], None] = ignore_progress,
-        again: bool = True,
     ) -> None:
-        """Embed all that is pending, and tell ``report`` what came of it."""
-        if chosen is None and not any(map(needs_vectors, self._used.values())):
+        """Embed everything that is pending, and count it in the report."""
+        self.database.check_open()
+        if embedder is None and not self._context.components.needs_vectors:
             return
         start = time.perf_counter()
-        done = await self.embeddings.embed_all(chosen, again=again, on_progress=on_progress)
+        done = await self.embeddings.embed_all(embedder, again=retry_refused, on_progress=on_progress)
         report.seconds += time.perf_counter() - start
         report.embedded, report.pending_vectors = done.embedded, done.pending
-        report.notices += done.notices
+        self._context.notices.add(*done.notices)
 
-    # --- a damaged index ---------------------------------------------------------------------------------------------
+    # --- before a search -------------------------------------------------------------------------------------------
 
-    async def mended(self, work: Callable[[], Awaitable[Answer]]) -> Answer:
-        """Do ``work``; where the index turns out to be damaged, set it aside and do it once more.
+    async def before_search(
+        self, *, sync: bool, lenient: bool = False, on_progress: Callable[[int, int], None] = ignore_progress
+    ) -> Update:
+        """Index what changed on disk, if that takes no long wait, and return what could not be indexed.
 
-        Another process, or another memory of this one, may be doing just that: then a table is missing that there was.
+        :param sync: False to compare only.
+        :param lenient: whether to go on with the index as it is if a configured component cannot be used.
         """
+        if self._is_empty:
+            return Update()
+        notices, scope = self._context.notices, self._context.scope
+        async with self._lock:
+            try:
+                indexer = await self.indexer(lenient=lenient)
+            except KipuError as error:
+                if not lenient:
+                    raise
+                notices.add(f"What changed on disk was not indexed. {error}")
+                return Update(stale=True)
+            pending = await indexer.look()
+            missing = [folder for folder in missing_folders(pending) if scope.sees_folder(folder)]
+            notices.add(
+                *(
+                    f"{folder} is missing; what was indexed of it is kept. If it is gone for good: kipu index --prune"
+                    for folder in missing
+                )
+            )
+            if not pending:
+                return Update(stale=bool(missing))
+            unread = await self._index_before_search(indexer, pending, on_progress) if sync else None
+        if unread is not None:
+            return Update(bool(missing or unread), unread)
+        if pending.tables:
+            notices.add("The strategy has no index yet, and finds nothing without it: kipu index")
+        paths = scope.seen(pending.paths)
+        return Update(bool(missing or paths or pending.tables), paths)
+
+    async def _index_before_search(
+        self, indexer: Indexer, pending: Pending, on_progress: Callable[[int, int], None]
+    ) -> list[str] | None:
+        """Index what is pending, and return the files that could not be read; None if the index is busy."""
+        scope = self._context.scope
         try:
-            return await work()
-        except sqlite_errors() as error:
-            await self._database.mend(error)
-        except PluginFailedError as error:
-            if not is_want_of_a_table(error.__cause__):
+            report = await indexer.index(pending=pending, wait=_SEARCH_WAITS_SECONDS, on_progress=on_progress)
+        except IndexUnavailableError as error:
+            if not self.database.exists:
                 raise
-        try:
-            return await work()
-        except sqlite_errors() as error:
-            raise IndexUnavailableError(
-                f"The index {self._database.path} cannot be used: {error}. It is derived from the memory files: "
-                "delete it, and it is made anew."
-            ) from error
+            if scope.seen(pending.paths) or pending.tables:
+                self._context.notices.add(f"The results may be out of date. {error}")
+            return None
+        self._notify(report)
+        return scope.seen(report.pending)
+
+    async def embed_before_search(self, *, embed: bool, on_progress: Callable[[int, int], None]) -> int:
+        """Embed a part of what is pending, and return how many chunks have no vector yet.
+
+        :param embed: False to count only.
+        """
+        if self._is_empty:
+            return 0
+        done = await self.embeddings.embed_before_search(embed=embed, on_progress=on_progress)
+        self._context.notices.add(*done.notices)
+        return done.pending
+
+    # --- after a write ---------------------------------------------------------------------------------------------
+
+    @recovering
+    async def refresh(self, paths: Sequence[str] | None = None) -> None:
+        """Index what changed on disk: in the files of these paths, or everywhere.
+
+        Embedding is left to the next search, which embeds before it answers.
+        """
+        async with self._lock:
+            indexer = await self.indexer()
+            if paths is not None:
+                report = await indexer.refresh(paths)
+            elif pending := await indexer.look():
+                report = await indexer.index(pending=pending)
+            else:
+                return
+        self._notify(report)
+
+    @recovering
+    async def scrub(self, hashes: Sequence[str]) -> None:
+        """Remove from the index what is left of texts that no file has: vectors, and pages that were not reused.
+
+        :param hashes: of the chunks that are gone.
+        """
+        await self._stop_embedding()
+        async with self._lock:
+            indexer = await self.indexer(lenient=True)
+            async with self.database.transaction() as connection:
+                await forget_vectors(connection, hashes)
+                for each in indexer.tables(await read_snapshot(connection)):
+                    await each.scrub(connection, self._context.notices)
+            await self.database.vacuum()
+
+    async def rebuild_all_tables(self) -> None:
+        """Drop the tables of all strategies, known here or not, and rebuild those that are used here."""
+        async with self._lock:
+            indexer = await self.indexer(lenient=True)
+            async with self.database.transaction() as connection:
+                await drop_all(connection)
+                for each in indexer.tables(await read_snapshot(connection)):
+                    await rebuild(connection, each, self._context.notices)
+            await self.database.vacuum()

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from ..index.database import Database
-    from ..indexing.synchronizer import Syncing
+    from ..indexing.synchronizer import Synchronizer
     from .remember import Keeping
     from .targets import Locating, Target
 
@@ -49,7 +49,9 @@ class _Found(NamedTuple):
 class Forgetting:
     """What forgets for one memory."""
 
-    def __init__(self, root: Path, database: Database, syncing: Syncing, where: Locating, keeping: Keeping) -> None:
+    def __init__(
+        self, root: Path, database: Database, syncing: Synchronizer, where: Locating, keeping: Keeping
+    ) -> None:
         self._hidden = root / HIDDEN_FOLDER
         self._root = root
         self._database = database
@@ -68,7 +70,7 @@ class Forgetting:
     ) -> Receipt:
         """Take a text out of its file, of the index and of the cache. See `kipu.Memory.forget`."""
         async with self._keeping.writer.locked():
-            await self._syncing.take_in()
+            await self._syncing.refresh()
             target = await self._where.target(chunk, path, start, end, expected)
             if chunk is not None:
                 target = below_its_headings(target)  # headings that nothing is left below go by themselves
@@ -81,7 +83,7 @@ class Forgetting:
             before = await self._found(target)
             notices = await self._keeping.take_out(target)
             try:
-                await self._syncing.take_in()  # everything: another hard link to the file has its text still
+                await self._syncing.refresh()  # everything: another hard link to the file has its text still
                 await self._syncing.scrub(before.hashes)
             except IndexUnavailableError as error:
                 raise type(error)(
@@ -91,7 +93,7 @@ class Forgetting:
             receipt = await self._receipt(target, before, said_before)
             if any(trace.after for trace in receipt.traces):
                 # The tables of a strategy that is not used here, perhaps: they are made anew when they are used.
-                await self._syncing.make_tables_anew()
+                await self._syncing.rebuild_all_tables()
                 receipt = await self._receipt(target, before, said_before)
             for entry in entries_of(target.text.split("\n")):
                 notices += [
@@ -115,7 +117,7 @@ class Forgetting:
             return
         try:
             async with self._keeping.writer.locked():
-                await self._syncing.take_in()
+                await self._syncing.refresh()
                 async with self._database.reader() as connection:
                     rows = await connection.execute_fetchall(
                         "SELECT DISTINCT hash FROM embeddings WHERE hash NOT IN (SELECT hash FROM chunks)"

@@ -7,7 +7,7 @@ import contextlib
 from typing import TYPE_CHECKING
 
 from ..errors import MemoryFileError, WritingBusyError
-from ..index.database import make_hidden_folder
+from ..index.file import make_hidden_folder
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator

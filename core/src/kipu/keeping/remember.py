@@ -11,9 +11,9 @@ import contextlib
 import secrets
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from ..errors import FileChangedError, KipuError, MemoryFileError, PluginFailedError, QueryError
+from ..errors import FileChangedError, KipuError, MemoryFileError, QueryError
 from ..markdown import check_metadata, entries_of, format_entry, normalized, said_in
-from ..types import Filtered, Note, Place
+from ..types import Note, Place
 from ..workspace.text import NotTextError, TextFile
 from . import edits
 from .rewording import below_its_headings, disturbed, reworded
@@ -26,8 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping, Sequence
 
     from ..context import Context
-    from ..indexing.synchronizer import Syncing
-    from ..types import WriteFilter
+    from ..indexing.synchronizer import Synchronizer
     from .targets import Locating, Target
     from .transaction import Writer
 
@@ -46,7 +45,7 @@ class Keeping:
     def __init__(
         self,
         context: Context,
-        syncing: Syncing,
+        syncing: Synchronizer,
         writer: Writer,
         where: Locating,
     ) -> None:
@@ -74,7 +73,7 @@ class Keeping:
         title = None if heading is None else edits.check_heading(heading)
         path, real = self._where.place(source, file)
         async with self.writer.locked():
-            await self._syncing.take_in()
+            await self._syncing.refresh()
             said, notices = await self.prepared(said, path)
             notices += await self._prepare_what_is_known(known, path)
             if title is not None:
@@ -114,7 +113,7 @@ class Keeping:
 
         :param texts: as they were prepared.
         """
-        await self._syncing.take_in()
+        await self._syncing.refresh()
         new = await self.not_said_yet(texts, path, metadata)
         if not new:
             return []
@@ -244,7 +243,7 @@ class Keeping:
         text = text.encode("utf-8", "replace").decode("utf-8")
         lines = text.replace("\r\n", "\n").replace("\r", "\n").strip("\n").split("\n")
         async with self.writer.locked():
-            await self._syncing.take_in()
+            await self._syncing.refresh()
             target = await self._where.target(chunk, path, start, end, expected)
             said, notices = await self.prepared("\n".join(lines), target.path)
             if chunk is not None:
@@ -277,7 +276,7 @@ class Keeping:
         await self.refuse_secret_names(name)
         whole = chunk is None and path is not None and start is None and end is None
         async with self.writer.locked():
-            await self._syncing.take_in()
+            await self._syncing.refresh()
             target = await self._where.target(chunk, path, start, end, expected)
             if target.real == real:
                 raise QueryError(f"{target.path} is where it is to be moved to.")
@@ -354,9 +353,9 @@ class Keeping:
         await self._refuse_secret("The name of the file or of its folder", parts, path)
 
     async def _refuse_secret(self, what: str, parts: Sequence[str], path: str) -> None:
-        for name, write_filter in self._components.filters():
+        for write_filter in self._components.filters():
             for part in filter(None, parts):
-                prepared = await self._asked(name, write_filter, part, path)
+                prepared = await write_filter.filter(part, path)
                 if prepared.secret:
                     notices = " ".join(prepared.notices)
                     raise QueryError(f"{what} has something in it that is not to be written. {notices}")
@@ -393,32 +392,19 @@ class Keeping:
         :raises PluginFailedError: one of them failed: nothing is written then.
         """
         notices: list[str] = []
-        for name, write_filter in self._components.filters():
-            prepared = await self._asked(name, write_filter, text, path)
+        for write_filter in self._components.filters():
+            prepared = await write_filter.filter(text, path)
             text = prepared.text
             notices += prepared.notices
         return text, notices
 
-    @staticmethod
-    async def _asked(name: str, write_filter: WriteFilter, text: str, path: str) -> Filtered:
-        try:
-            prepared = await asyncio.to_thread(write_filter.filter, text, path)
-            said_in(prepared.text)
-            return Filtered(prepared.text, list(prepared.notices), bool(prepared.secret))
-        except (Exception, SystemExit) as error:
-            raise PluginFailedError(
-                f'The write filter "{name}" failed: {type(error).__name__}. Nothing was written. To write without it: '
-                "[writing] filters = [] in kipu.toml."
-            ) from error
-
     async def _indexed(self, paths: Sequence[str], *, everything: bool = False) -> list[str]:
         """Take what was written into the index. Where that cannot be, the next search does it, and a note says so."""
         try:
-            await self._syncing.take_in(None if everything else list(dict.fromkeys(paths)))
+            await self._syncing.refresh(None if everything else list(dict.fromkeys(paths)))
         except KipuError as error:
             return [f"Saved, but not indexed: it will be found once the index can be written. {error}"]
-        notices, self._database.notices[:] = list(self._database.notices), []
-        return notices
+        return []
 
 
 async def _again(attempt: Callable[[], Awaitable[Answer]]) -> Answer:

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING
 import attrs
 
 from ..errors import FileChangedError, KipuError, MemoryFileError, WritingBusyError
-from ..sqlite import uninterrupted
+from ..sqlite import shielded
 from ..workspace.scan import HIDDEN_FOLDER, is_memory_file_name
 from .files import OTHER, IrregularFileError, digest_of, put_new, read_regular, sync_folder, write_new
 from .lock import WorkspaceLock
@@ -92,7 +92,7 @@ class Writer:
         :raises MemoryFileError: the folder ``.kipu`` cannot be written, or what was begun cannot be finished.
         """
         async with self.lock.acquire():
-            await uninterrupted(asyncio.to_thread(self._recover))
+            await shielded(asyncio.to_thread(self._recover))
             yield
 
     async def recover(self) -> None:
@@ -101,7 +101,7 @@ class Writer:
             return
         with contextlib.suppress(WritingBusyError, MemoryFileError):
             async with self.lock.acquire(wait=0):
-                await uninterrupted(asyncio.to_thread(self._recover))
+                await shielded(asyncio.to_thread(self._recover))
 
     async def commit(self, changes: Sequence[FileChange]) -> None:
         """Make all changes or none. Call it with the lock held.
@@ -109,7 +109,7 @@ class Writer:
         :raises FileChangedError: a file does not say what it should have said before. Nothing was changed.
         :raises MemoryFileError: a file cannot be written.
         """
-        await uninterrupted(asyncio.to_thread(self._commit, changes))  # what has begun is finished
+        await shielded(asyncio.to_thread(self._commit, changes))  # what has begun is finished
 
     # --- a transaction ---------------------------------------------------------------------------------------------
 

@@ -1,4 +1,4 @@
-"""Makes components of what a configuration says, strictly: nothing is taken for something else, and nothing ignored."""
+"""Build components from what a configuration says, strictly: no value is converted or ignored."""
 
 from __future__ import annotations
 
@@ -8,76 +8,135 @@ from typing import TYPE_CHECKING, Any
 import attrs
 
 from ..errors import ConfigurationError, KipuError, PluginFailedError, PluginNotFoundError, QueryError
-from .manager import check_component, did_you_mean, options_of
+from ..options import describe
+from .adapters import ADAPTERS
+from .calls import Adapter, describe_error
+from .kinds import KINDS
+from .records import options_of
+from .suggest import did_you_mean
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     import cattrs
 
-    from .manager import PerCallOption, Plugins, Registration
+    from .manager import Plugins
+    from .records import PerCallOption, Registration
 
-__all__ = ["build_component", "shown", "structure", "with_options"]
-
-
-def shown(value: Any) -> str:
-    """What is said of a value that cannot be: a table of options may have a key in it."""
-    return f"a {type(value).__name__}" if isinstance(value, (dict, list, tuple)) else repr(value)
+__all__ = ["build_component", "name_of", "structure", "with_options"]
 
 
-def build_component(plugins: Plugins, kind: str, choice: Any, where: str) -> Any:
-    """The component that a configuration names: by name, by a table with ``use`` and options, or as an object.
+def name_of(choice: Any) -> str:
+    """Return what messages and the index call a component that was chosen by name, by table or as an object."""
+    if isinstance(choice, str):
+        return choice
+    if isinstance(choice, dict):
+        return str(choice["use"])
+    return f"{type(choice).__module__}.{type(choice).__qualname__}"
 
-    :param where: where the choice stands, for the message of an error, such as ``search.strategy``.
+
+def build_component(plugins: Plugins, kind: str, choice: Any, where: str, time_limit: float | None = None) -> Any:
+    """Build the component that a configuration names: by name, by a table with ``use`` and options, or as an object.
+
+    :param where: where the choice stands, for messages, such as ``search.strategy``.
+    :param time_limit: how many seconds one of its calls may take.
+    :return: its adapter: one of `ADAPTERS`.
     :raises PluginNotFoundError: no plugin registers that name.
-    :raises ConfigurationError: an option that the component does not have, or a value that it refuses.
+    :raises ConfigurationError: an option that the component does not have, or an invalid value.
     """
+    limit = KINDS[kind].time_limit if time_limit is None else time_limit
     if isinstance(choice, str):
         choice = {"use": choice}
     if not isinstance(choice, dict):
         check_component(kind, where, choice)
-        return choice
+        return ADAPTERS[kind](KINDS[kind], name_of(choice), choice, time_limit=limit)
     options = {name: value for name, value in choice.items() if name != "use"}
     try:
-        factory = plugins.find(kind, choice["use"]).factory
+        registration = plugins.find(kind, choice["use"])
     except PluginNotFoundError as error:
-        if where == kind or not plugins.names(kind):  # it was asked for with a search, or there is nothing to ask for
+        if where == kind or not plugins.names(kind):  # it was requested with a search, or none is installed
             raise
         raise PluginNotFoundError(f"{where}: {error}") from None
-    place = f'{where}, {kind} "{choice["use"]}"'
+    factory = registration.factory
+    place = f'{where}, {KINDS[kind].label} "{choice["use"]}"'
     required = [field.name for field in options_of(factory) if field.default is attrs.NOTHING]
     if missing := [f'"{name}"' for name in required if name not in options]:
         raise ConfigurationError(f"{place}: it needs {' and '.join(missing)}.")
-    return structure(options, factory, place) if options else _call(factory, {}, place)
+    component = structure(options, factory, place) if options else _construct(factory, {}, place)
+    return ADAPTERS[kind](KINDS[kind], choice["use"], component, registration.plugin, limit)
 
 
-def with_options(component: Any, registration: Registration, options: Sequence[tuple[PerCallOption, Any]]) -> Any:
-    """``component`` with per-call options in place of its own; made anew where it is another class or None."""
-    values = {option.field.name: value for option, value in options}
+def check_component(kind: str, name: str, component: Any) -> None:
+    """Raise ConfigurationError unless an object has the method that its kind must have."""
+    method = KINDS[kind].method
+    if isinstance(component, type) or not callable(getattr(component, method, None)):
+        raise ConfigurationError(
+            f'The {KINDS[kind].label} "{name}" must be an object with a method {method}(), not {component!r}: see '
+            f"kipu.types.{KINDS[kind].protocol}"
+        )
+
+
+def with_options(
+    adapter: Adapter | None, registration: Registration, options: Sequence[tuple[PerCallOption, Any]]
+) -> Any:
+    """Return a component with per-call options in place of its own; a new one if ``adapter`` is of another class.
+
+    :raises QueryError: a value has another type than in a file, or is invalid.
+    """
+    values = {option.field.name: _typed(option, value) for option, value in options}
+    if adapter is not None and type(adapter.component) is registration.factory:
+        fields = options_of(registration.factory)
+        values = {field.name: getattr(adapter.component, field.name) for field in fields} | values
     names = ", ".join(option.name for option, _ in options)
-    if type(component) is registration.factory:
-        values = {field.name: getattr(component, field.name) for field in options_of(type(component))} | values
     try:
-        return _call(registration.factory, values, names)
+        component = _construct(registration.factory, values, names)
     except ConfigurationError as error:
-        said = str(error).removeprefix(f"{names}: ")
-        for option, _ in options:  # the field has another name than what was asked for
-            said = re.sub(rf"\b{re.escape(option.field.name)}\b", option.name, said)
-        raise QueryError(said if any(option.name in said for option, _ in options) else str(error)) from error
+        text = str(error).removeprefix(f"{names}: ")
+        for option, _ in options:  # the field has another name than the option
+            text = re.sub(rf"\b{re.escape(option.field.name)}\b", option.name, text)
+        raise QueryError(text if any(option.name in text for option, _ in options) else str(error)) from error
+    kind = KINDS[registration.kind]
+    name, limit = (registration.name, kind.time_limit) if adapter is None else (adapter.name, adapter.time_limit)
+    return ADAPTERS[kind.name](kind, name, component, registration.plugin, limit)
 
 
-def _call(factory: Any, values: Mapping[str, Any], where: str) -> Any:
+def _typed(option: PerCallOption, value: Any) -> Any:
+    """Return the value of a per-call option if it has a type that a file could give it.
+
+    :raises QueryError: it has another type.
+    """
+    import cattrs
+
+    attrs.resolve_types(option.registration.factory)
+    field = getattr(attrs.fields(option.registration.factory), option.field.name)
+    try:
+        return _strict_converter().structure(value, field.type if field.type is not None else Any)
+    except cattrs.StructureHandlerNotFoundError:
+        return value
+    except (TypeError, ValueError, cattrs.BaseValidationError) as error:
+        message = _first_line(error) if not isinstance(error, BaseExceptionGroup) else f"cannot be {describe(value)}"
+        raise QueryError(f"{option.name} {message}.") from error
+
+
+def _construct(factory: Any, values: Mapping[str, Any], where: str) -> Any:
     arguments = {field.alias or field.name: values[field.name] for field in options_of(factory) if field.name in values}
     try:
         return factory(**arguments)
+    except ConfigurationError as error:
+        raise ConfigurationError(f"{where}: {error}") from error
     except KipuError:
         raise
     except (TypeError, ValueError) as error:
         raise ConfigurationError(f"{where}: {_first_line(error)}.") from error
+    except (Exception, SystemExit) as error:
+        raise PluginFailedError(f"{where}: it cannot be made: {describe_error(error)}.") from error
 
 
 def structure(tables: Mapping[str, Any], target: Any, where: str) -> Any:
-    """Build an attrs class from tables, strictly, or say what is wrong with them."""
+    """Build an attrs class from tables, strictly.
+
+    :raises ConfigurationError: an option does not exist, or a value is invalid; the message has a line for each.
+    """
     import cattrs
 
     try:
@@ -91,13 +150,13 @@ def structure(tables: Mapping[str, Any], target: Any, where: str) -> Any:
         ) from error
     except cattrs.StructureHandlerNotFoundError as error:
         raise PluginFailedError(
-            f"{where}: an option has a type that no file can give ({error.type_}). Its author must annotate it as what "
-            "TOML has, or as Any."
+            f"{where}: an option has a type that no file can give ({error.type_}). Its author must annotate it as a "
+            "type that TOML has, or as Any."
         ) from error
 
 
 def _strict_converter() -> cattrs.Converter:
-    """A converter that takes nothing for something else: left to itself, it turns "false" into True and drops typos."""
+    """Return a converter that converts nothing: by default, cattrs turns "false" into True and drops typos."""
     import cattrs
     from cattrs.cols import is_mapping, is_sequence, list_structure_factory, mapping_structure_factory
     from cattrs.gen import make_dict_structure_fn
@@ -108,7 +167,7 @@ def _strict_converter() -> cattrs.Converter:
     def strict(value: Any, kind: Any) -> Any:
         allowed = (int, float) if kind is float else kind
         if not isinstance(value, allowed) or (isinstance(value, bool) and kind is not bool):
-            raise TypeError(f"must be {_SPOKEN[kind]}, not {value!r}")
+            raise TypeError(f"must be {_SPOKEN[kind]}, not {describe(value)}")
         return kind(value)
 
     for kind in _SPOKEN:
@@ -131,11 +190,11 @@ def _strict_converter() -> cattrs.Converter:
 
 
 def _only(kind: type, spoken: str, structure: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
-    """A hook that takes nothing but one kind of value."""
+    """Return a hook that accepts one kind of value."""
 
     def hook(value: Any, target: Any) -> Any:
         if not isinstance(value, kind):
-            raise TypeError(f"must be {spoken}, not {shown(value)}")
+            raise TypeError(f"must be {spoken}, not {describe(value)}")
         return structure(value, target)
 
     return hook
@@ -145,7 +204,7 @@ _SPOKEN = {bool: "true or false", int: "a whole number", float: "a number", str:
 
 
 def _explain(error: BaseException, path: tuple[str, ...]) -> list[str]:
-    """One line for each thing that is wrong, with the path of its key."""
+    """Return one line for each thing that is wrong, with the path of its key."""
     import cattrs
 
     if isinstance(error, cattrs.ForbiddenExtraKeysError):
@@ -170,6 +229,6 @@ def _explain(error: BaseException, path: tuple[str, ...]) -> list[str]:
 
 
 def _first_line(error: BaseException) -> str:
-    """What a validator said; attrs puts the attribute, the class and the value behind it as further arguments."""
+    """Return the message of a validator; attrs appends the attribute, the class and the value as further arguments."""
     text = str(error.args[0]) if error.args else str(error)
     return text.strip().split("\n")[0] or type(error).__name__

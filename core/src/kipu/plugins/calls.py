@@ -1,65 +1,195 @@
-"""Has a chunker cut a file, and checks what it returns."""
+"""The one door to plugins: every call of a component goes through `Adapter.call`.
+
+It awaits what is async and runs what is not in a thread, limits how long a call may take, checks the answer, and turns
+whatever a plugin does wrong into an error that names it. What each kind of component is asked is in `adapters`.
+"""
 
 from __future__ import annotations
 
-import hashlib
-from typing import TYPE_CHECKING, Any
-
-import attrs
+import asyncio
+import contextlib
+import contextvars
+import inspect
+import threading
+from functools import partial
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 from ..errors import KipuError, PluginFailedError
-from ..types import Chunk, Document
-from .manager import options_of
+from ..sqlite import is_database_failure
+from ..types.protocols import ComponentBase
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Callable
 
-    from ..types import Chunker
+    from .kinds import Kind
 
-__all__ = ["chunker_identity", "chunks_of"]
+__all__ = ["Adapter", "describe_error"]
+
+Answer = TypeVar("Answer")
+
+_GRACE_SECONDS = 5.0  # a component with a timeout of its own says best what it was waiting for
 
 
-def chunks_of(chunker: Chunker, path: str, text: str) -> Sequence[Chunk]:
-    """The chunks of a file.
+class Adapter:
+    """A component as the kernel uses it.
 
-    :raises PluginFailedError: the chunker raised, or returned what are no chunks of that text.
+    :param kind: what kind of component it is.
+    :param name: what the configuration calls it.
+    :param component: the object.
+    :param plugin: the distribution that it comes with, and its version; empty for an object that was passed in.
+    :param time_limit: how many seconds one call may take; a ``timeout`` of the component wins.
     """
-    try:
-        return _checked(chunker.chunk(Document(path, text)), text.count("\n") + 1)
-    except KipuError:
-        raise
-    except (Exception, SystemExit) as error:
-        raise PluginFailedError(
-            f"The chunker {type(chunker).__name__} failed on {path}: {type(error).__name__}: {error}."
-        ) from error
 
+    base: ClassVar[type[ComponentBase]] = ComponentBase
+    """The class with the defaults of the optional members."""
 
-def chunker_identity(chunker: Chunker) -> str:
-    """What tells the chunks of one chunker from those of another: its class, its version and its options."""
-    kind: Any = type(chunker)
-    version = getattr(chunker, "schema_version", 1)
-    options = {field.name: getattr(chunker, field.name) for field in options_of(kind)} if attrs.has(kind) else {}
-    said = f"{kind.__module__}.{kind.__qualname__} {version} {options}"
-    return hashlib.sha256(said.encode()).hexdigest()[:16]
+    def __init__(self, kind: Kind, name: str, component: Any, plugin: str = "", time_limit: float = 30.0) -> None:
+        self.kind = kind
+        self.name = name
+        self.component = component
+        self.plugin = plugin
+        self.abandoned = 0
+        timeout = self.optional("timeout")
+        is_number = isinstance(timeout, (int, float)) and not isinstance(timeout, bool)
+        self.time_limit = timeout + _GRACE_SECONDS if is_number else time_limit
 
+    @property
+    def label(self) -> str:
+        """What messages call it."""
+        label = f'{self.kind.label} "{self.name}"'
+        return f"{label} ({self.plugin})" if self.plugin else label
 
-def _checked(returned: Iterable[Any], lines: int) -> list[Chunk]:
-    """The chunks that a chunker returned, or an error that says what is wrong with them."""
-    chunks = list(returned)
-    for chunk in chunks:
-        if not isinstance(chunk, Chunk):
-            raise TypeError(f"what it returned has {chunk!r} in it, which is no Chunk")
-        texts, numbers = (
-            (chunk.text, chunk.heading, chunk.context),
-            (chunk.start_line, chunk.end_line, chunk.heading_level),
+    def optional(self, member: str) -> Any:
+        """Return an optional member, or its default.
+
+        :raises PluginFailedError: it is a property that raised.
+        """
+        try:
+            return getattr(self.component, member, getattr(self.base, member, None))
+        except (Exception, SystemExit) as error:
+            raise self._failed(f"when asked for {member}", error) from error
+
+    def has(self, method: str) -> bool:
+        """Return whether the component has an optional method of its own."""
+        own = getattr(type(self.component), method, None) or getattr(self.component, method, None)
+        return callable(own) and own is not getattr(self.base, method, None)
+
+    async def read(self, member: str, check: Callable[[Any], Answer]) -> Answer:
+        """Read a member that may take a moment to tell, such as a property that loads a file."""
+        default = getattr(self.base, member, None)
+        return await self._guarded(partial(getattr, self.component, member, default), f"when asked for {member}", check)
+
+    async def call(
+        self, method: str, *arguments: Any, doing: str, check: Callable[[Any], Answer], **options: Any
+    ) -> Answer:
+        """Call a method of the component and return its checked answer.
+
+        :param doing: what it was called for, for the message of an error, such as "in this search".
+        :param check: returns the answer as the kernel uses it; raises if it breaks the contract.
+        :raises PluginFailedError: it raised, took too long, or its answer broke the contract.
+        :raises KipuError: it raised that itself.
+        """
+        function = getattr(self.component, method, None) or partial(getattr(self.base, method), self.component)
+        return await self._guarded(partial(function, *arguments, **options), doing, check)
+
+    async def close(self) -> None:
+        """Let the component release what it holds. Failures are ignored: nobody can do anything about them."""
+        if self.has("close"):
+            with contextlib.suppress(KipuError):
+                await self.call("close", doing="while closing", check=lambda answer: None)
+
+    async def check(self) -> str | None:
+        """Return what is wrong with the component, in a sentence, or None."""
+        if not self.has("check"):
+            return None
+        try:
+            return await self.call("check", doing="in its own check", check=_sentence)
+        except KipuError as error:
+            return str(error)
+
+    async def _guarded(self, work: Callable[[], Any], doing: str, check: Callable[[Any], Answer]) -> Answer:
+        task = asyncio.current_task()
+        cancelling = task.cancelling() if task else 0
+        limit = asyncio.timeout(self.time_limit)
+        try:
+            async with limit:
+                answer = work() if _is_async(work) else await self._in_thread(work)
+                if inspect.isawaitable(answer):
+                    answer = await answer
+            return check(answer)
+        except KipuError:
+            raise
+        except asyncio.CancelledError as error:
+            if task is None or task.cancelling() > cancelling:
+                raise
+            raise self._failed(doing, error) from error
+        except (Exception, SystemExit) as error:
+            if limit.expired() and isinstance(error, TimeoutError):
+                raise PluginFailedError(self._late(doing)) from error
+            if is_database_failure(error):
+                raise
+            raise self._failed(doing, error) from error
+
+    def _failed(self, doing: str, error: BaseException) -> PluginFailedError:
+        return PluginFailedError(f"The {self.label} failed {doing}: {describe_error(error)}.")
+
+    def _late(self, doing: str) -> str:
+        running = f" {self.abandoned} of its calls still run in threads of their own." if self.abandoned else ""
+        return (
+            f"The {self.label} took more than {self.time_limit:g} seconds {doing} and was abandoned.{running} To allow "
+            "more: [plugins] time_limit in kipu.toml."
         )
-        if not all(isinstance(text, str) for text in texts) or not all(type(number) is int for number in numbers):
-            raise TypeError(
-                f"the text, heading and context of a chunk are texts, and its lines and level numbers: {chunk}"
-            )
-        if any(not isinstance(text, str) for pair in dict(chunk.metadata).items() for text in pair):
-            raise TypeError(f"the metadata of a chunk are texts by the name of a text, unlike {chunk.metadata!r}")
-        if not 1 <= chunk.start_line <= chunk.end_line <= lines or not 0 <= chunk.heading_level < 1000:
-            raise ValueError(f"a chunk has lines {chunk.start_line} to {chunk.end_line}, and the file has 1 to {lines}")
-        "".join(texts).encode("utf-8")
-    return chunks
+
+    async def _in_thread(self, work: Callable[[], Any]) -> Any:
+        """Run what is not async in a thread of its own, which is abandoned if it does not return in time.
+
+        Threads of a pool would be used up by calls that never return, and keep the program from ending.
+        """
+        loop = asyncio.get_running_loop()
+        future: asyncio.Future[tuple[Any, BaseException | None]] = loop.create_future()
+        context = contextvars.copy_context()
+
+        def run() -> None:
+            outcome: tuple[Any, BaseException | None]
+            try:
+                outcome = context.run(work), None
+            except BaseException as error:  # noqa: BLE001 (it is raised again where it is awaited)
+                outcome = None, error
+            with contextlib.suppress(RuntimeError):  # the event loop was closed meanwhile
+                loop.call_soon_threadsafe(self._deliver, future, outcome)
+
+        threading.Thread(target=run, name=f"kipu-{self.kind.name}", daemon=True).start()
+        try:
+            answer, error = await future
+        except asyncio.CancelledError:
+            self.abandoned += 1
+            raise
+        if error is not None:
+            raise error
+        return answer
+
+    def _deliver(self, future: asyncio.Future[Any], outcome: tuple[Any, BaseException | None]) -> None:
+        if future.cancelled():
+            self.abandoned -= 1
+        else:
+            future.set_result(outcome)
+
+
+def _is_async(work: Callable[[], Any]) -> bool:
+    function = work.func if isinstance(work, partial) else work
+    return inspect.iscoroutinefunction(function)
+
+
+def _sentence(answer: Any) -> str | None:
+    if answer is not None and not isinstance(answer, str):
+        raise TypeError(f"check() returned {answer!r}, which is neither a sentence nor None")
+    return answer or None
+
+
+def describe_error(error: BaseException) -> str:
+    """Return the class and the text of an error; the class alone if the text cannot be made."""
+    try:
+        text = str(error).strip().removesuffix(".")
+    except Exception:  # noqa: BLE001 (the class of a plugin may do anything)
+        text = ""
+    return f"{type(error).__name__}: {text}" if text else type(error).__name__

@@ -1,7 +1,7 @@
-"""Finds the entry points of installed distributions by reading the files that hold them.
+"""Find the entry points of installed distributions by reading the files that hold them.
 
-``importlib.metadata`` does the same, and more. Importing it is a quarter of what a whole ``kipu search`` may cost,
-because it brings the parser of e-mail messages along; so we read the one small file of each distribution ourselves.
+``importlib.metadata`` does the same, and more. Importing it takes a quarter of the time of a whole ``kipu search``,
+because it imports the parser of e-mail messages; so this module reads the one small file of each distribution itself.
 The layout is the one of https://packaging.python.org/specifications/entry-points/ and
 https://packaging.python.org/specifications/recording-installed-packages/.
 """
@@ -25,12 +25,12 @@ class EntryPoint(NamedTuple):  # not attrs, whose import `kipu --help` can do wi
 
 
 def normalized(name: str) -> str:
-    """The name of a distribution or of a plugin, as names are compared: ``Kipu_Graph`` is ``kipu-graph``."""
+    """Return the name of a distribution or of a plugin as names are compared: ``Kipu_Graph`` is ``kipu-graph``."""
     return name.lower().replace("_", "-").replace(".", "-")
 
 
 def entry_points(group: str) -> list[EntryPoint]:
-    """All entry points of a group, sorted by distribution and name.
+    """Return all entry points of a group, sorted by distribution and name.
 
     A distribution that is found in several places of ``sys.path`` counts once, at the first, as in imports.
     """

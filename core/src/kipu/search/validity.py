@@ -1,18 +1,18 @@
-"""Ranks what is not believed any more below what took its place, and says so.
+"""Rank superseded and expired entries below their replacements, and label them.
 
-An entry says in its metadata until when it was believed (``valid_until``), and what took its place (``superseded_by``:
-the ``id`` of another entry, or the path of a file). Each is looked at as of the day of the search, or of another day.
+The metadata of an entry says until when it is valid (``valid_until``) and what supersedes it (``superseded_by``: the
+``id`` of another entry, or the path of a file). Both are judged as of the day of the search, or of another day.
 """
 
 from __future__ import annotations
 
 import json
 from datetime import date
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import attrs
 
-from ..index.queries import CHUNK_COLUMNS, CHUNKS_AND_FILES, stored_chunk
+from ..index.queries import CHUNK_COLUMNS, CHUNKS_AND_FILES, filters, stored_chunk
 from ..markdown import below_headings
 from ..types import Hit
 
@@ -21,34 +21,30 @@ if TYPE_CHECKING:
 
     import aiosqlite
 
+    from ..index.queries import Snapshot
     from ..types import Query, StoredChunk
 
 __all__ = ["VALIDITY", "by_validity", "is_outdatable"]
 
 VALIDITY = "validity"
-"""What this step is called in an explanation."""
+"""The name of this stage in an explanation."""
 
-# What is left of the score of an entry that is not believed any more.
+# The share of its score that an outdated entry keeps.
 _OUTDATED_SHARE = 0.5
-# How far a line of successors is followed, from what is found to what is believed now.
+# How many successors are followed from an entry to the one that is valid now.
 _LONGEST_LINE = 20
 
 
 def is_outdatable(chunk: StoredChunk) -> bool:
-    """Whether a chunk says until when it is believed, or what took its place."""
+    """Return whether the metadata of a chunk says until when it is valid, or what supersedes it."""
     return bool(chunk.metadata) and ("valid_until" in chunk.metadata or "superseded_by" in chunk.metadata)
 
 
-async def by_validity(
-    connection: aiosqlite.Connection, query: Query, hits: Sequence[Hit], where: tuple[str, list[Any]]
-) -> list[Hit]:
-    """The hits, best first, each successor above what it took the place of; it is put there where it was not found.
-
-    :param where: the filters of the query, which what is put there must pass as well.
-    """
-    ranking = _Ranking(connection, query, where)
+async def by_validity(snapshot: Snapshot, query: Query, hits: Sequence[Hit]) -> list[Hit]:
+    """Return the hits, best first, with each successor above what it supersedes: added if it was not found."""
+    ranking = _Ranking(snapshot, query)
     if query.as_of is not None:
-        since = await _believed_since(connection, query.source)
+        since = await _valid_since(snapshot.connection, query.source)
         hits = [hit for hit in hits if since.get(hit.chunk.metadata.get("id", ""), date.min) <= query.as_of]
     for hit in hits:
         ranking.hits[hit.chunk.id] = hit
@@ -58,12 +54,12 @@ async def by_validity(
     return ranking.best_first()
 
 
-async def _believed_since(connection: aiosqlite.Connection, source: str | None) -> dict[str, date]:
-    """Since when entries are believed that took the place of others, by their ids.
+async def _valid_since(connection: aiosqlite.Connection, source: str | None) -> dict[str, date]:
+    """Return since when entries are valid that supersede others, by their ids: the day until which the others were.
 
-    That is until when the others were believed. Where the file of an entry has no date, nothing else tells it.
+    The file of an entry may have no date, and then nothing else tells it.
 
-    :param source: the source that is searched: what others say of its entries does not count.
+    :param source: the source that is searched: entries of other sources do not count.
     """
     since: dict[str, date] = {}
     rows = await connection.execute_fetchall(
@@ -81,24 +77,24 @@ async def _believed_since(connection: aiosqlite.Connection, source: str | None) 
 class _Ranking:
     """The hits of one search while they are judged, by the ids of their chunks."""
 
-    def __init__(self, connection: aiosqlite.Connection, query: Query, where: tuple[str, list[Any]]) -> None:
-        self._connection = connection
+    def __init__(self, snapshot: Snapshot, query: Query) -> None:
+        self._connection = snapshot.connection
         self._query = query
-        self._condition, self._parameters = where
+        self._condition, self._parameters = filters(query, archived=snapshot.has_archive)
         self._day = query.as_of or query.today or date.max
         self._steps: dict[int, int] = {}
         self.hits: dict[int, Hit] = {}
 
     def best_first(self) -> list[Hit]:
-        """The hits by their score, and of two with the same one, first what took the place of the other."""
+        """Return the hits by score; of two with the same score, first the one that supersedes the other."""
         return sorted(self.hits.values(), key=lambda hit: (-hit.score, self._steps.get(hit.chunk.id, 0)))
 
     async def judge(self, hit: Hit, score: float) -> None:
-        """Lower a hit that is not believed any more, and see to it that its successor has its score at least."""
+        """Lower the score of an outdated hit, and give its successor at least the original score."""
         seen = [hit.chunk.id]
         while is_outdatable(hit.chunk) and len(seen) < _LONGEST_LINE:
-            successor, said = await self._successor(hit.chunk)
-            reasons = [said] if said else []
+            successor, reason = await self._successor(hit.chunk)
+            reasons = [reason] if reason else []
             if (last := _day(hit.chunk.metadata.get("valid_until"))) and last < self._day:
                 reasons.append(f"valid until {last.isoformat()}")
             if not reasons:
@@ -118,11 +114,11 @@ class _Ranking:
             self.hits[successor.id] = hit
 
     async def _successor(self, chunk: StoredChunk) -> tuple[StoredChunk | None, str]:
-        """What took the place of a chunk, where the search may find it, and a sentence about it; "" if nothing did."""
+        """Return what supersedes a chunk, if the search may find it, and a phrase about it; "" if nothing does."""
         name = chunk.metadata.get("superseded_by")
         until = _day(chunk.metadata.get("valid_until"))
         if not name or (self._query.as_of and until and self._query.as_of < until):
-            return None, ""  # it was believed then, whatever took its place later
+            return None, ""  # it was valid on that day
         scope = "files.source = ?" if self._query.source is not None else "1"
         statement = (
             f"SELECT {CHUNK_COLUMNS}, ({self._condition}) FROM {CHUNKS_AND_FILES} "
@@ -133,16 +129,16 @@ class _Ranking:
         parameters = [*self._parameters, name, name, chunk.id, *source, chunk.source]
         rows = list(await self._connection.execute_fetchall(statement, parameters))
         if not rows:
-            return None, f"superseded by {name}, which is not there"
+            return None, f"superseded by {name}, which does not exist"
         successor, allowed = stored_chunk(rows[0]), rows[0][-1]
         if self._query.as_of and successor.date and successor.date > self._query.as_of:
-            return None, ""  # that was not known yet
-        said = f"superseded by {successor.path}:{successor.start_line + below_headings(successor.text)}"
-        return successor if allowed else None, said
+            return None, ""  # the successor was written later
+        reason = f"superseded by {successor.path}:{successor.start_line + below_headings(successor.text)}"
+        return successor if allowed else None, reason
 
 
 def _day(text: str | None) -> date | None:
     try:
         return date.fromisoformat(text) if text else None
     except ValueError:
-        return None  # a person wrote something that is no date: it is shown as it stands
+        return None  # not a date: people write these lines too, and it is shown as it is

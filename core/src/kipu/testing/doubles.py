@@ -15,7 +15,7 @@ from ..types import Chunk, Distillation, Hit
 if TYPE_CHECKING:
     import aiosqlite
 
-    from ..types import Document, Index, Message, Query, Role, StoredChunk, Vectors, VectorSpace
+    from ..types import Arms, Document, Index, Message, Query, Role, StoredChunk, Vectors, VectorSpace
 
 
 @attrs.frozen
@@ -235,7 +235,7 @@ class CombinedStrategy:
 
     strategies: Sequence[str] = ("near", "by-words")
 
-    async def search(self, query: Query, index: Index) -> list[Hit]:
+    async def search(self, query: Query, index: Arms) -> list[Hit]:
         """Return the best chunks of all strategies."""
         best: dict[int, Hit] = {}
         for name in self.strategies:

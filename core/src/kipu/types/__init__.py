@@ -8,17 +8,24 @@ from ..markdown import read_metadata
 from .documents import Chunk, Document, StoredChunk
 from .memories import Compacted, Distillation, Filtered, Flushed, Message, Note, Place, Receipt, Trace
 from .protocols import (
+    Arms,
     Chunker,
+    ChunkerBase,
     Embedder,
+    EmbedderBase,
     Flusher,
+    FlusherBase,
     Index,
     IndexedStrategy,
     PostProcessor,
+    PostProcessorBase,
     Register,
     Role,
     Strategy,
+    StrategyBase,
     VectorIndexedStrategy,
     WriteFilter,
+    WriteFilterBase,
 )
 from .results import (
     Explanation,
@@ -41,17 +48,21 @@ if TYPE_CHECKING:
     from .results import Vectors as Vectors
 
 __all__ = [
+    "Arms",
     "Chunk",
     "Chunker",
+    "ChunkerBase",
     "Compacted",
     "Distillation",
     "Document",
     "Embedder",
+    "EmbedderBase",
     "Explanation",
     "FileInfo",
     "Filtered",
     "Flushed",
     "Flusher",
+    "FlusherBase",
     "Hit",
     "Index",
     "IndexReport",
@@ -60,6 +71,7 @@ __all__ = [
     "Note",
     "Place",
     "PostProcessor",
+    "PostProcessorBase",
     "Query",
     "QueryEmbedding",
     "Recall",
@@ -73,10 +85,12 @@ __all__ = [
     "Status",
     "StoredChunk",
     "Strategy",
+    "StrategyBase",
     "StrategyScore",
     "Trace",
     "VectorIndexedStrategy",
     "VectorSpace",
     "WriteFilter",
+    "WriteFilterBase",
     "read_metadata",
 ]

@@ -1,11 +1,20 @@
-"""The protocols that plugins implement, one for each kind of component. All of them are public in `kipu.types`."""
+"""The protocols that plugins implement, one for each kind of component, and base classes with their optional members.
+
+A component is any object with the members of its protocol. Members that are optional have a default on the base class
+of its kind: inherit from it to see them, or write them yourself. All of it is public in `kipu.types`.
+
+Every kind may have ``async close()``, called when the memory is closed; ``async check() -> str | None``, which
+``kipu doctor`` calls and which returns a sentence about what is wrong; and ``timeout``, the seconds that one call may
+take, where ``[plugins] time_limit`` does not fit. A method may also be a plain ``def``: it runs in a thread then.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar, runtime_checkable
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol, TypeVar, runtime_checkable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
+    from pathlib import Path
 
     import aiosqlite
 
@@ -14,53 +23,80 @@ if TYPE_CHECKING:
     from .results import Hit, Query, Vectors, VectorSpace
 
 __all__ = [
+    "Arms",
     "Chunker",
+    "ChunkerBase",
     "Embedder",
+    "EmbedderBase",
     "Flusher",
+    "FlusherBase",
     "Index",
     "IndexedStrategy",
     "PostProcessor",
+    "PostProcessorBase",
     "Register",
     "Role",
     "Strategy",
+    "StrategyBase",
     "VectorIndexedStrategy",
     "WriteFilter",
+    "WriteFilterBase",
 ]
 
 Role = Literal["document", "query"]
-"""What a text is to an embedder: some models want to know whether it is searched, or searched with."""
+"""What a text is to an embedder: some models embed what is searched otherwise than what is searched with."""
+
+
+class ComponentBase:
+    """What every component may have."""
+
+    timeout: ClassVar[float | None] = None
+    """How many seconds one call may take; None leaves it to ``[plugins] time_limit``. May be an option."""
+
+    async def close(self) -> None:
+        """Release what the component holds. Called once, when the memory is closed."""
+
+    async def check(self) -> str | None:
+        """Return a sentence about what is wrong with the component and what to do, or None."""
+        return None
+
+
+# --- Chunkers ------------------------------------------------------------------------------------------------------
 
 
 @runtime_checkable
 class Chunker(Protocol):
     """Cuts a document into chunks.
 
-    A change of the chunker's class or of its options makes every file be chunked again. A chunker whose code changes
-    what it returns says so with another ``schema_version: int`` (optional, 1 where it is not given).
+    When the class or the options of the configured chunker change, every file is chunked again. Raise
+    ``schema_version`` when the code returns other chunks for the same options.
     """
 
     def chunk(self, document: Document) -> list[Chunk]:
-        """Cut ``document``. Called off the event loop, in any thread; must depend on nothing but its arguments."""
+        """Cut ``document``. Called in any thread; the answer must depend on nothing but the argument and options."""
         ...
+
+
+class ChunkerBase(ComponentBase):
+    """The optional members of a `Chunker`, with their defaults."""
+
+    schema_version: ClassVar[int] = 1
+
+
+# --- Embedders -----------------------------------------------------------------------------------------------------
 
 
 @runtime_checkable
 class Embedder(Protocol):
-    """Turns texts into vectors, so that texts that mean the same are near each other.
+    """Turns texts into vectors, so that texts of similar meaning are near each other.
 
-    Five more things are optional. ``languages``: the languages that the model knows, as ISO 639-1 codes; None, or not
-    given, where that is not known. ``unknown_share(text)``: the part of a text, from 0 to 1, that its tokenizer does
-    not know. ``destination``: where texts are sent, None where they stay on this machine; after another embedder was
-    chosen, one that sends them elsewhere is not asked any more, and one that does not say is taken for such.
-    ``batch_size``: how many texts it is given in one call, 64 where it does not say. ``async close()``:
-    called when the memory is closed.
-
-    An option that is a secret, such as a key, has the metadata ``secret=True``: it is written nowhere.
+    An option that is a secret, such as a key, has the metadata ``secret=True`` (`kipu.options.option`): it is written
+    nowhere.
     """
 
     @property
     def identity(self) -> str:
-        """The model and all that changes its vectors, and nothing else: vectors of one identity are kept and compared.
+        """The model, and all that changes its vectors: vectors of one identity are kept and compared.
 
         Known without loading the model, and the same in every process and on every machine.
         """
@@ -69,31 +105,72 @@ class Embedder(Protocol):
     async def embed(self, texts: Sequence[str], *, role: Role) -> Vectors:
         """Return one row for each text: float32, of the shape ``(len(texts), dimension)``, none of them zero.
 
-        What it raises tells the kernel what to do: `kipu.errors.TextTooLongError` for texts beyond the model's window,
-        which it then splits; `kipu.errors.EmbedderBusyError` for what may pass by itself, which it tries again a few
-        times; any other error ends embedding for this run. The kernel gives it texts of about the same length, stores
-        what each call returns before the next, checks it, and scales it to length 1.
+        The kernel passes texts of about the same length, checks the answer, scales it to length 1 and stores it before
+        the next call.
+
+        :raises kipu.errors.TextTooLongError: texts are beyond the model's window; the kernel splits them.
+        :raises kipu.errors.EmbedderBusyError: a failure that may pass by itself; the kernel retries a few times.
+        :raises kipu.errors.EmbedderError: any other failure; embedding ends for this run.
         """
         ...
+
+
+UNKNOWN_DESTINATION = "unknown"
+
+
+class EmbedderBase(ComponentBase):
+    """The optional members of an `Embedder`, with their defaults."""
+
+    languages: Sequence[str] | None = None
+    """The languages that the model knows, as ISO 639-1 codes; None if unknown."""
+
+    batch_size: int = 64
+    """How many texts one call takes."""
+
+    destination: str | None = UNKNOWN_DESTINATION
+    """Where texts are sent; None if they stay on this machine.
+
+    After another embedder was configured, one that sends texts elsewhere, or does not say, is not used any more.
+    """
+
+    def unknown_share(self, text: str) -> float | None:
+        """Return the share of a text, from 0 to 1, that the tokenizer does not know; None if unknown."""
+        return None
+
+
+# --- Strategies ----------------------------------------------------------------------------------------------------
 
 
 class Index(Protocol):
     """What a strategy may ask of the index while it searches."""
 
     @property
-    def connection(self) -> aiosqlite.Connection:
-        """A read-only connection, this search's own, for tables of the strategy's own and for these of the kernel:
+    def id(self) -> str:
+        """A name of this index, another one after each rebuild from nothing: for stores outside of it."""
+        ...
 
-        ``files(id, path, source, date, ...)`` and
-        ``chunks(id, file_id, position, chunk, hash, start_line, end_line, heading, heading_level, text, context,
-        metadata, ...)``, whose positions in a file count from 0, and
-        ``embeddings(space_id, hash, vector, ...)``: the vector of every chunk with that hash, as little-endian float32
-        numbers, of length 1.
+    @property
+    def folder(self) -> Path:
+        """A folder of the strategy's own in ``.kipu/``, made when it is first asked for.
+
+        It is derived data: `Memory.forget` and ``index(force=True)`` delete it.
+        """
+        ...
+
+    @property
+    def connection(self) -> aiosqlite.Connection:
+        """A read-only connection for this search: for the strategy's own tables, and for these of the kernel.
+
+        - ``files(id, path, source, date, ...)``
+        - ``chunks(id, file_id, position, chunk, hash, start_line, end_line, heading, heading_level, text, context,
+          metadata, ...)``; positions in a file count from 0.
+        - ``embeddings(space_id, hash, vector, ...)``: the vector of every chunk with that hash, as little-endian
+          float32 numbers, of length 1.
         """
         ...
 
     def where(self, query: Query) -> tuple[str, list[Any]]:
-        """The query's filters, as an SQL condition on ``files`` and its parameters; ``("1", [])`` if there are none."""
+        """Return the query's filters as an SQL condition on ``files`` and its parameters, ``("1", [])`` if none."""
         ...
 
     async def chunks(self, ids: Iterable[int]) -> dict[int, StoredChunk]:
@@ -101,27 +178,35 @@ class Index(Protocol):
         ...
 
     async def vectors(self, space: VectorSpace, ids: Sequence[int]) -> tuple[list[int], Vectors]:
-        """The vectors of chunks: the ids that have one, in the order given, and a matrix with a row for each."""
+        """Load the vectors of chunks: the ids that have one, in the order given, and a matrix with a row for each."""
+        ...
+
+
+class Arms(Index, Protocol):
+    """What a strategy that has ``strategies`` may ask: the index, and the strategies that it searches with."""
+
+    def needs_vectors(self, strategy: str) -> bool:
+        """Return whether a strategy searches by vectors, and so knows no more than the embedder does."""
         ...
 
     async def search(self, strategy: str, query: Query) -> list[Hit] | None:
-        """What another strategy finds, on a connection of its own; may be awaited side by side with others.
+        """Search with another strategy, on a connection of its own; may be awaited side by side with others.
 
-        None where it cannot answer now: it needs vectors, and the query or the index has none.
+        Return None if it cannot answer now: it is unavailable, or needs vectors that the query or the index lacks.
 
         :param strategy: one of the names in the ``strategies`` of the strategy that asks.
         """
         ...
 
     async def score(self, strategy: str, query: Query, ids: Sequence[int]) -> dict[int, float]:
-        """What another strategy thinks of chunks that it did not return, by id; those it cannot judge are left out.
+        """Have another strategy score chunks that it did not return, by id; those it cannot judge are left out.
 
         The scores are on the scale of those that its ``search`` returned for the same query.
         """
         ...
 
     async def score_files(self, strategy: str, query: Query, paths: Sequence[str]) -> dict[str, float]:
-        """What another strategy thinks of whole files, in [0, 1] by path; those it cannot judge are left out.
+        """Have another strategy score whole files, in [0, 1] by path; those it cannot judge are left out.
 
         The scores are on a scale of their own: they only compare files with each other.
         """
@@ -130,18 +215,39 @@ class Index(Protocol):
 
 @runtime_checkable
 class Strategy(Protocol):
-    """Turns a query into hits, best first.
+    """Turns a query into hits, best first."""
 
-    Four more things are optional. ``needs_vectors``: True where it cannot search without ``query.embedding``; it is
-    then only called with one. ``strategies``: the names of others that it searches with, through `Index.search`.
-    ``async score(query, index, ids) -> dict[int, float]``: what it thinks of chunks that it did not return, on the
-    scale of those that it returns. And ``async score_files(query, index, paths) -> dict[str, float]``: what it thinks
-    of whole files, in [0, 1]. Another strategy asks for these through `Index.score` and `Index.score_files`.
+    async def search(self, query: Query, index: Arms) -> list[Hit]:
+        """Return at most ``query.limit`` hits that pass ``index.where(query)``, with scores in [0, 1], best first.
+
+        A strategy without ``strategies`` uses ``index`` as an `Index`.
+
+        :raises kipu.errors.UnavailableError: it cannot answer now. The search goes on without it, and says so.
+        """
+        ...
+
+
+class StrategyBase(ComponentBase):
+    """The optional members of a `Strategy`, with their defaults.
+
+    Two more are methods. ``async score(query, index, ids) -> dict[int, float]`` scores chunks that `search` did not
+    return, on the scale of those that it returns; ``async score_files(query, index, paths) -> dict[str, float]`` scores
+    whole files, in [0, 1]. Other strategies ask for these through `Arms`.
     """
 
-    async def search(self, query: Query, index: Index) -> list[Hit]:
-        """Return at most ``query.limit`` hits that pass ``index.where(query)``, with scores in [0, 1], best first."""
-        ...
+    needs_vectors: ClassVar[bool] = False
+    """Whether it searches with ``query.embedding``; it is only called with one then."""
+
+    strategies: Sequence[str] = ()
+    """The names of the strategies that it searches with."""
+
+    async def score(self, query: Query, index: Index, ids: Sequence[int]) -> dict[int, float]:
+        """Return the scores of those of the chunks that it can judge."""
+        return {}
+
+    async def score_files(self, query: Query, index: Index, paths: Sequence[str]) -> dict[str, float]:
+        """Return the scores of those of the files that it can judge."""
+        return {}
 
 
 @runtime_checkable
@@ -151,8 +257,9 @@ class IndexedStrategy(Strategy, Protocol):
     When ``schema_version`` differs from the one that the index was made with, the kernel calls `create` and then
     `add` with every chunk. A strategy whose options change its tables makes them a part of ``schema_version``.
 
-    ``async scrub(connection)`` is optional: called after something was forgotten for good, it leaves nothing of what
-    was removed in the tables. A strategy that has none has its tables made anew then.
+    Where one of these methods fails, the strategy misses the change and nothing else does: its tables are rebuilt when
+    it is used next. ``async scrub(connection)`` is optional: called after something was forgotten for good, it leaves
+    nothing of what was removed in the tables. Without it, the tables are rebuilt then.
     """
 
     @property
@@ -163,17 +270,17 @@ class IndexedStrategy(Strategy, Protocol):
     async def create(self, connection: aiosqlite.Connection) -> None:
         """Make empty tables; drop those of an earlier version first.
 
-        Like `add` and `remove`, it is called within a transaction and cannot end it: ``executescript``, which commits
-        before anything else, is refused.
+        Called within a transaction, as `add` and `remove`: they cannot end it (``executescript``, which commits, is
+        refused), nor write to tables of the kernel.
         """
         ...
 
     async def add(self, connection: aiosqlite.Connection, chunks: Sequence[StoredChunk]) -> None:
-        """Take in chunks that are new, or whose file has another path, source or date."""
+        """Add chunks that are new, or whose file has another path, source or date."""
         ...
 
     async def remove(self, connection: aiosqlite.Connection, chunk_ids: Sequence[int]) -> None:
-        """Forget chunks. They are still in the table ``chunks`` while this runs."""
+        """Remove chunks. They are still in the table ``chunks`` while this runs."""
         ...
 
 
@@ -182,9 +289,7 @@ class VectorIndexedStrategy(Strategy, Protocol):
     """A strategy with an index of vectors of its own, one for each vector space; as `IndexedStrategy` in all else.
 
     It has ``needs_vectors = True``. A chunk is added when it gets its vector, in the transaction that stores it.
-    ``async scrub(connection, space)`` is optional, and so is ``async is_sound(connection, space)``, which
-    `Memory.index` asks: whether the tables are whole, as far as that can be told without reading all of them. Where
-    they are not, they are made anew.
+    ``async scrub(connection, space)`` is optional.
     """
 
     needs_vectors: bool
@@ -201,11 +306,11 @@ class VectorIndexedStrategy(Strategy, Protocol):
     async def add(
         self, connection: aiosqlite.Connection, space: VectorSpace, ids: Sequence[int], vectors: Vectors
     ) -> None:
-        """Take in the vectors of chunks, a row for each id."""
+        """Add the vectors of chunks, a row for each id."""
         ...
 
     async def remove(self, connection: aiosqlite.Connection, space: VectorSpace, ids: Sequence[int]) -> None:
-        """Forget chunks; some of them may never have been added."""
+        """Remove chunks; some of them may never have been added."""
         ...
 
     async def drop(self, connection: aiosqlite.Connection, space: VectorSpace) -> None:
@@ -213,52 +318,78 @@ class VectorIndexedStrategy(Strategy, Protocol):
         ...
 
 
+# --- Post-processors -----------------------------------------------------------------------------------------------
+
+
 @runtime_checkable
 class PostProcessor(Protocol):
-    """Changes the hits of a strategy: leaves some out, scores them anew, puts them into another order.
-
-    One that has ``needs_vectors = True`` (optional) gets hits with their ``vector`` where there is one.
-    """
+    """Changes the hits of a strategy: leaves some out, changes scores or the order."""
 
     async def process(self, query: Query, hits: list[Hit]) -> list[Hit]:
-        """Return the hits to go on with, best first."""
+        """Return the hits to go on with, best first.
+
+        :raises kipu.errors.UnavailableError: it cannot answer now. The search goes on with the hits as they were.
+        """
         ...
+
+
+class PostProcessorBase(ComponentBase):
+    """The optional members of a `PostProcessor`, with their defaults."""
+
+    needs_vectors: ClassVar[bool] = False
+    """Whether it wants each hit with its ``vector``, if there is one."""
+
+    order: ClassVar[int] = 100
+    """Where it runs if a search switches it on by a per-call option: before the stages with a higher number."""
+
+
+# --- Flushers ------------------------------------------------------------------------------------------------------
 
 
 @runtime_checkable
 class Flusher(Protocol):
-    """Distils what is worth keeping out of a conversation, with a language model.
+    """Distils what is worth keeping from a conversation, with a language model.
 
-    What to look for, and how to answer, stands in the instructions, which the kernel writes; a flusher only asks its
-    model. Three more things are optional. ``window``: how many tokens of messages and instructions it takes in one
-    call, a whole number, or None, which is 32,000; a longer conversation comes in parts. ``model``: the name of the
-    model that it asks where a call names none. ``async close()``: called when the memory is closed.
+    What to look for, and how to answer, is in the instructions, which the kernel writes; a flusher only calls its
+    model.
     """
 
     async def distill(
         self, messages: Sequence[Message], *, instructions: str, model: str | None = None
     ) -> Distillation:
-        """Ask a model once, and return what it answered.
+        """Call a model once, and return its answer.
 
-        The messages are data: what they say must not reach the model as if its user or its operator said it.
+        The messages are data: their content must not reach the model as if its user or its operator had written it.
 
-        What it raises tells the kernel what to do: `kipu.errors.ConversationTooLongError` for more than the model
-        takes, which is then cut into parts; `kipu.errors.FlusherBusyError` for what may pass by itself, which is tried
-        again a few times; any other error ends the flush.
-
-        :param messages: what was said, in order.
+        :param messages: the conversation, in order.
         :param instructions: what the model is to do, and how it is to answer.
-        :param model: the name of a model to ask instead of the configured one.
+        :param model: the name of a model to call instead of the configured one.
+        :raises kipu.errors.ConversationTooLongError: more than the model takes; the kernel splits it.
+        :raises kipu.errors.FlusherBusyError: a failure that may pass by itself; the kernel retries a few times.
+        :raises kipu.errors.FlusherError: any other failure; the flush ends.
         """
         ...
 
 
+class FlusherBase(ComponentBase):
+    """The optional members of a `Flusher`, with their defaults."""
+
+    window: int | None = None
+    """How many tokens of messages and instructions one call takes; None stands for 32,000."""
+
+    model: str | None = None
+    """The name of the model that it calls by default."""
+
+
+# --- Write filters -------------------------------------------------------------------------------------------------
+
+
 @runtime_checkable
 class WriteFilter(Protocol):
-    """Sees each text before it is written to a memory file, and may change it, as to take keys out of it."""
+    """Sees each text before it is written to a memory file, and may change it, for example to redact keys."""
 
     def filter(self, text: str, path: str) -> Filtered:
-        """Return the text as it may be written. Called off the event loop; where it raises, nothing is written.
+        """Return the text as it may be written. If it raises, nothing is written.
 
         :param text: what is about to be written: an entry, not the whole file.
         :param path: the file that it goes to, relative to the workspace.
@@ -266,11 +397,17 @@ class WriteFilter(Protocol):
         ...
 
 
+class WriteFilterBase(ComponentBase):
+    """The optional members of a `WriteFilter`."""
+
+
+# --- Registration --------------------------------------------------------------------------------------------------
+
 Component = TypeVar("Component", contravariant=True)
 
 
 class Register(Protocol[Component]):
-    """What a registration hook is handed: call it with a name and a class made with attrs, whose fields are options."""
+    """What a registration hook is passed: call it with a name and a class made with attrs, whose fields are options."""
 
     def __call__(self, name: str, factory: Callable[..., Component], /) -> None:
         """Make ``factory`` available under ``name``."""

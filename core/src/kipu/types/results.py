@@ -91,11 +91,11 @@ class Query:
 
 @attrs.frozen
 class Hit:
-    """A chunk on its way to becoming a result: with its score in [0, 1], and the scores of the arms behind it.
+    """A chunk on its way to becoming a result: its score in [0, 1], and the scores of the strategies behind it.
 
-    ``vector`` is the chunk's, float32 and of length 1: there for a post-processor that needs vectors, where the chunk
-    has one. It is compared neither by ``==`` nor shown. ``outdated`` says why what the chunk says is not believed any
-    more, and is empty for all else.
+    ``vector`` is the chunk's, float32 and of length 1: present for a post-processor that needs vectors, if the chunk
+    has one. It is neither compared by ``==`` nor shown. ``outdated`` says why the chunk is no longer valid, and is
+    empty for any other. ``why`` is a sentence of the strategy on why it found the chunk, shown by ``--explain``.
     """
 
     chunk: StoredChunk
@@ -103,6 +103,7 @@ class Hit:
     scores: Mapping[str, float] = attrs.field(factory=dict)
     vector: Vectors | None = attrs.field(default=None, eq=False, repr=False)
     outdated: str = ""
+    why: str = ""
 
 
 @attrs.frozen
@@ -158,6 +159,7 @@ class SearchResult:
     chunk: str
     metadata: Mapping[str, str] = attrs.field(factory=dict, hash=False)
     outdated: str = ""
+    why: str = ""
     explanation: Explanation | None = None
 
 

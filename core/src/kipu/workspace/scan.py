@@ -395,7 +395,7 @@ def _inside(path: str, folder: str) -> bool:
 
 def _near(missing: Path) -> str:
     """A hint at a neighbour whose name is nearly that of a folder that is not there."""
-    from ..plugins.manager import did_you_mean
+    from ..plugins.suggest import did_you_mean
 
     try:
         names: Iterable[str] = [entry.name for entry in missing.parent.iterdir() if entry.is_dir()]

@@ -22,7 +22,7 @@ from .languages import foreign_share
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable, Sequence
 
-    from kipu.types import Index, Query, Register, StoredChunk, Strategy
+    from kipu.types import Arms, Query, Register, StoredChunk, Strategy
 
 Answer = TypeVar("Answer")
 
@@ -142,7 +142,7 @@ class Hybrid:
     def _weights(self) -> Mapping[str, float]:
         return PRESETS[self.preset] if self.preset else self.arms
 
-    async def search(self, query: Query, index: Index) -> list[Hit]:
+    async def search(self, query: Query, index: Arms) -> list[Hit]:
         """Return what the arms find, best first by the judgement of all of them."""
         found = await _for_each(self._weights, lambda name: index.search(name, query))
         answers = {name: hits for name, hits in found.items() if hits is not None}
@@ -184,7 +184,7 @@ async def _side_by_side(*works: Awaitable[Any]) -> list[Any]:
 
 
 async def _judge(
-    name: str, hits: Sequence[Hit], chunks: Mapping[int, StoredChunk], query: Query, index: Index
+    name: str, hits: Sequence[Hit], chunks: Mapping[int, StoredChunk], query: Query, index: Arms
 ) -> Mapping[int, float]:
     """What an arm thinks of all chunks: of those that it found, and of those that it is asked for."""
     found = {hit.chunk.id: hit.score for hit in hits}
@@ -192,7 +192,7 @@ async def _judge(
     return {**others, **found}
 
 
-async def _judge_files(name: str, chunks: Mapping[int, StoredChunk], query: Query, index: Index) -> Mapping[int, float]:
+async def _judge_files(name: str, chunks: Mapping[int, StoredChunk], query: Query, index: Arms) -> Mapping[int, float]:
     """What an arm thinks of the whole file of each chunk."""
     paths = list(dict.fromkeys(chunk.path for chunk in chunks.values()))
     scores = await index.score_files(name, query, paths)

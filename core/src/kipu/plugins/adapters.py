@@ -1,0 +1,277 @@
+"""What each kind of component is asked, and what its answers must be: typed adapters over `calls.Adapter`."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, NoReturn
+
+import attrs
+
+from ..errors import EmbedderError, KipuError, PluginFailedError
+from ..types.protocols import (
+    UNKNOWN_DESTINATION,
+    ChunkerBase,
+    EmbedderBase,
+    FlusherBase,
+    PostProcessorBase,
+    StrategyBase,
+    WriteFilterBase,
+)
+from . import checks
+from .calls import Adapter
+
+if TYPE_CHECKING:
+    import aiosqlite
+
+    from ..types import Arms, Chunk, Distillation, Document, Filtered, Hit, Message, Query, Role, Vectors
+
+__all__ = [
+    "ADAPTERS",
+    "ChunkerAdapter",
+    "EmbedderAdapter",
+    "FlusherAdapter",
+    "PostProcessorAdapter",
+    "StrategyAdapter",
+    "WriteFilterAdapter",
+]
+
+_DEFAULT_WINDOW = 32_000  # tokens
+
+
+class ChunkerAdapter(Adapter):
+    """A `kipu.types.Chunker`."""
+
+    base = ChunkerBase
+
+    @cached_property
+    def identity(self) -> str:
+        """A hash of its class, its version and its options: what tells its chunks from those of another chunker."""
+        cls: Any = type(self.component)
+        fields = attrs.fields(cls) if attrs.has(cls) else ()
+        options = {field.name: getattr(self.component, field.name) for field in fields if field.init}
+        text = f"{cls.__module__}.{cls.__qualname__} {self.optional('schema_version')} {options}"
+        return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+    async def chunk(self, document: Document) -> list[Chunk]:
+        """Return the chunks of a document."""
+        lines = document.text.count("\n") + 1
+        return await self.call("chunk", document, doing=f"on {document.path}", check=lambda a: checks.chunks(a, lines))
+
+
+class EmbedderAdapter(Adapter):
+    """A `kipu.types.Embedder`. What it does wrong is an `EmbedderError`."""
+
+    base = EmbedderBase
+
+    async def identity(self) -> str:
+        """Return the identity of its vectors."""
+        identity: str = await self._as_embedder_error(self.read("identity", self._checked_identity))
+        return identity
+
+    @property
+    def languages(self) -> Sequence[str] | None:
+        """The languages that it knows, as ISO 639-1 codes; None if unknown."""
+        languages = self.optional("languages")
+        if languages is not None and not (
+            isinstance(languages, Sequence)
+            and not isinstance(languages, str)
+            and all(isinstance(language, str) for language in languages)
+        ):
+            self._refuse("languages", "a list of codes or None", languages)
+        return languages
+
+    @property
+    def batch_size(self) -> int:
+        """How many texts one call takes."""
+        size = self.optional("batch_size")
+        if type(size) is not int or size < 1:
+            self._refuse("batch_size", "a whole number of at least 1", size)
+        return size
+
+    @property
+    def destination(self) -> str | None:
+        """Where it sends texts; None if they stay on this machine."""
+        destination = self.optional("destination")
+        if destination is not None and not isinstance(destination, str):
+            self._refuse("destination", "a text or None", destination)
+        return destination
+
+    @property
+    def says_destination(self) -> bool:
+        """Whether it says where it sends texts."""
+        return self.destination != UNKNOWN_DESTINATION
+
+    async def embed(self, texts: Sequence[str], *, role: Role) -> Vectors:
+        """Return a matrix with a row for each text, float32. Rows are not checked: one may be NaN or zero."""
+        rows: Vectors = await self._as_embedder_error(
+            self.call(
+                "embed",
+                list(texts),
+                role=role,
+                doing="to embed",
+                check=lambda answer: checks.matrix(answer, len(texts)),
+            )
+        )
+        return rows
+
+    async def unknown_share(self, text: str) -> float | None:
+        """Return the share of a text, from 0 to 1, that its tokenizer does not know; None if unknown."""
+        if not self.has("unknown_share"):
+            return None
+        return await self.call("unknown_share", text, doing="to tell what it knows of the query", check=checks.share)
+
+    def _checked_identity(self, identity: Any) -> str:
+        if not isinstance(identity, str) or not identity:
+            self._refuse("identity", "a text", identity)
+        return identity
+
+    def _refuse(self, member: str, expected: str, value: object) -> NoReturn:
+        raise EmbedderError(f"The {self.label} has an invalid {member}: it must be {expected}, not {value!r}.")
+
+    async def _as_embedder_error(self, work: Any) -> Any:
+        try:
+            return await work
+        except EmbedderError:
+            raise
+        except KipuError as error:
+            raise EmbedderError(str(error)) from error
+
+
+class StrategyAdapter(Adapter):
+    """A `kipu.types.Strategy`, with or without an index of its own."""
+
+    base = StrategyBase
+
+    @cached_property
+    def needs_vectors(self) -> bool:
+        """Whether it searches with the embedding of the query."""
+        return bool(self.optional("needs_vectors"))
+
+    @cached_property
+    def strategies(self) -> tuple[str, ...]:
+        """The names of the strategies that it searches with."""
+        names = self.optional("strategies")
+        if isinstance(names, str) or not all(isinstance(name, str) for name in checks.as_list(names)):
+            raise PluginFailedError(f"The strategies of the {self.label} must be a list of names, not {names!r}.")
+        return tuple(names)
+
+    @property
+    def class_name(self) -> str:
+        """The full name of its class: strategies of one class share their tables."""
+        return f"{type(self.component).__module__}.{type(self.component).__qualname__}"
+
+    @property
+    def schema_version(self) -> str:
+        """The version of its tables."""
+        return str(self.optional("schema_version"))
+
+    async def search(self, query: Query, index: Arms) -> list[Hit]:
+        """Return its hits, best first, each chunk once, at most ``query.limit``."""
+        return await self.call(
+            "search",
+            query,
+            index,
+            doing="in this search",
+            check=lambda answer: checks.ordered_hits(answer)[: query.limit],
+        )
+
+    async def score(self, query: Query, index: Arms, ids: Sequence[int]) -> dict[int, float]:
+        """Return its scores of chunks that it did not return, by id."""
+        return await self.call(
+            "score", query, index, ids, doing="to score chunks", check=lambda answer: checks.scores(answer, set(ids))
+        )
+
+    async def score_files(self, query: Query, index: Arms, paths: Sequence[str]) -> dict[str, float]:
+        """Return its scores of whole files, by path."""
+        return await self.call(
+            "score_files",
+            query,
+            index,
+            paths,
+            doing="to score files",
+            check=lambda answer: checks.scores(answer, set(paths)),
+        )
+
+    async def change_tables(self, method: str, connection: aiosqlite.Connection, *arguments: Any) -> None:
+        """Call ``create``, ``add``, ``remove``, ``drop`` or ``scrub`` within a transaction."""
+        await self.call(method, connection, *arguments, doing="while indexing", check=lambda answer: None)
+
+
+class PostProcessorAdapter(Adapter):
+    """A `kipu.types.PostProcessor`."""
+
+    base = PostProcessorBase
+
+    @cached_property
+    def needs_vectors(self) -> bool:
+        """Whether it wants the vectors of hits."""
+        return bool(self.optional("needs_vectors"))
+
+    @property
+    def order(self) -> int:
+        """Where it runs if a search switches it on."""
+        order = self.optional("order")
+        return order if type(order) is int else PostProcessorBase.order
+
+    async def process(self, query: Query, hits: Sequence[Hit]) -> list[Hit]:
+        """Return the hits to go on with, best first, each chunk once."""
+        return await self.call("process", query, list(hits), doing="in this search", check=checks.hits)
+
+
+class FlusherAdapter(Adapter):
+    """A `kipu.types.Flusher`."""
+
+    base = FlusherBase
+
+    async def window(self) -> int:
+        """Return how many tokens of messages and instructions one call takes."""
+        return await self.read("window", self._checked_window)
+
+    async def distill(self, messages: Sequence[Message], *, instructions: str, model: str | None) -> Distillation:
+        """Call the model once, and return its answer."""
+        return await self.call(
+            "distill", messages, instructions=instructions, model=model, doing="to distill", check=checks.distillation
+        )
+
+    def _checked_window(self, window: Any) -> int:
+        if window is None:
+            return _DEFAULT_WINDOW
+        if type(window) is not int or window < 1:
+            raise PluginFailedError(
+                f"The {self.label} has an invalid window: it must be a whole number of at least 1, or None, not "
+                f"{window!r}. Nothing was sent."
+            )
+        return window
+
+
+class WriteFilterAdapter(Adapter):
+    """A `kipu.types.WriteFilter`. Errors do not show what it raised: that may quote the text."""
+
+    base = WriteFilterBase
+
+    async def filter(self, text: str, path: str) -> Filtered:
+        """Return the text as it may be written.
+
+        :raises PluginFailedError: it failed, so nothing may be written.
+        """
+        try:
+            return await self.call("filter", text, path, doing="on the text", check=checks.filtered)
+        except KipuError as error:
+            cause = error.__cause__ or error
+            raise PluginFailedError(
+                f"The {self.label} failed: {type(cause).__name__}. Nothing was written. To write without it: "
+                "[writing] filters = [] in kipu.toml."
+            ) from error
+
+
+ADAPTERS: dict[str, type[Adapter]] = {
+    "chunker": ChunkerAdapter,
+    "embedder": EmbedderAdapter,
+    "filter": WriteFilterAdapter,
+    "flusher": FlusherAdapter,
+    "postprocessor": PostProcessorAdapter,
+    "strategy": StrategyAdapter,
+}
+"""The adapter of each kind of component."""

@@ -1,0 +1,123 @@
+"""What the answers of components must be: each function returns an answer as the kernel uses it, or raises."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable, Mapping, Sequence
+from numbers import Real
+from typing import Any
+
+from ..types import Chunk, Distillation, Filtered, Hit, StoredChunk
+
+__all__ = ["as_list", "chunks", "distillation", "filtered", "hits", "matrix", "ordered_hits", "scores", "share"]
+
+_ROUNDING = 1e-9
+_MOST_TOKENS = 10**12  # a number of thousands of digits could not be read from a file again
+
+
+def chunks(answer: Any, lines: int) -> list[Chunk]:
+    """Return the chunks of a file with so many lines."""
+    returned = list(answer)
+    for chunk in returned:
+        if not isinstance(chunk, Chunk):
+            raise TypeError(f"it returned {chunk!r}, which is no Chunk")
+        texts = (chunk.text, chunk.heading, chunk.context, *(part for pair in chunk.metadata.items() for part in pair))
+        numbers = (chunk.start_line, chunk.end_line, chunk.heading_level)
+        if not all(isinstance(text, str) for text in texts) or not all(type(number) is int for number in numbers):
+            raise TypeError(f"text, heading, context and metadata of a chunk are texts, lines are numbers: {chunk}")
+        if not 1 <= chunk.start_line <= chunk.end_line <= lines or not 0 <= chunk.heading_level < 1000:
+            raise ValueError(f"a chunk has lines {chunk.start_line} to {chunk.end_line}, and the file has 1 to {lines}")
+        "".join(texts).encode("utf-8")
+    return returned
+
+
+def matrix(answer: Any, count: int) -> Any:
+    """Return a matrix with a row for each of ``count`` texts, float32."""
+    import numpy as np
+
+    with np.errstate(over="ignore"):  # what is too large for float32 becomes infinite, which is refused by name later
+        rows = np.asarray(answer, dtype=np.float32)
+    if rows.ndim != 2 or len(rows) != count:
+        returned = f"{len(rows)} vectors" if rows.ndim == 2 else f"an array of the shape {rows.shape}"
+        raise ValueError(f"it returned {returned} for {count} texts")
+    if not rows.shape[1]:
+        raise ValueError("it returned vectors of dimension 0")
+    return rows
+
+
+def share(answer: Any) -> float | None:
+    """Return a share from 0 to 1, or None."""
+    if answer is None:
+        return None
+    if not isinstance(answer, Real) or not 0.0 <= float(answer) <= 1.0:
+        raise ValueError(f"it returned {answer!r}; a share is between 0 and 1")
+    return float(answer)
+
+
+def hits(answer: Any) -> list[Hit]:
+    """Return hits, each chunk once."""
+    if not isinstance(answer, Iterable):
+        raise TypeError(f"it returned {answer!r}, and must return a list of hits")
+    by_chunk: dict[int, Hit] = {}
+    for hit in answer:
+        if not isinstance(hit, Hit) or type(hit.chunk) is not StoredChunk:
+            raise TypeError(f"it returned {hit!r}, which is no Hit with a chunk from Index.chunks()")
+        if not all(isinstance(score, (int, float)) for score in dict(hit.scores).values()):
+            raise TypeError(f"the scores of a hit are numbers by the name of a strategy, unlike {hit.scores!r}")
+        if not isinstance(hit.why, str):
+            raise TypeError(f"the why of a hit is a text, unlike {hit.why!r}")
+        if not 0 <= hit.score <= 1:
+            raise ValueError(f"it gave {hit.chunk.path} the score {hit.score}; scores are between 0 and 1")
+        by_chunk.setdefault(hit.chunk.id, hit)
+    return list(by_chunk.values())
+
+
+def ordered_hits(answer: Any) -> list[Hit]:
+    """Return hits, each chunk once, if the best come first."""
+    found = hits(answer)
+    for better, worse in itertools.pairwise(found):
+        if worse.score > better.score + _ROUNDING:
+            raise ValueError(
+                f"it returned a hit with the score {worse.score} after one with {better.score}; the best come first"
+            )
+    return found
+
+
+def scores(answer: Any, asked: set[Any]) -> dict[Any, float]:
+    """Return scores in [0, 1] by what was asked for."""
+    if not isinstance(answer, Mapping):
+        raise TypeError(f"it returned {answer!r}, and must return a dictionary of scores")
+    for key, score in answer.items():
+        if key not in asked:
+            raise ValueError(f"it scored {key!r}, which it was not asked for")
+        if not isinstance(score, Real) or not 0 <= float(score) <= 1:
+            raise ValueError(f"it gave {key!r} the score {score!r}; scores are between 0 and 1")
+    return {key: float(score) for key, score in answer.items()}
+
+
+def distillation(answer: Any) -> Distillation:
+    """Return a distillation."""
+    if not isinstance(answer, Distillation):
+        raise TypeError(f"it returned {type(answer).__name__}, and must return a Distillation")
+    text: Any = answer.text  # a plugin may put anything there
+    complete: Any = answer.complete
+    if not isinstance(text, str) or not isinstance(complete, bool):
+        raise TypeError("the text of its Distillation must be a text, and complete True or False")
+    if type(answer.tokens) is not int or not 0 <= answer.tokens <= _MOST_TOKENS:
+        raise ValueError("the tokens of its Distillation must be a whole number of at least 0")
+    return answer
+
+
+def filtered(answer: Any) -> Filtered:
+    """Return a filtered text."""
+    text: Any = getattr(answer, "text", None)  # a plugin may put anything there
+    if not isinstance(answer, Filtered) or not isinstance(text, str) or not text.strip():
+        raise TypeError("it must return Filtered with a text that is not empty")
+    if "\0" in answer.text:
+        raise ValueError("it returned a NUL character")
+    return Filtered(answer.text, [str(notice) for notice in answer.notices], bool(answer.secret))
+
+
+def as_list(value: Any) -> Sequence[Any]:
+    """Return a sequence as a list, and any other value as the only item of one."""
+    return list(value) if isinstance(value, (Sequence, Mapping)) else [value]

@@ -1,0 +1,163 @@
+"""What a search runs through: a strategy with those that it searches with, then post-processors."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import attrs
+
+from ..errors import ConfigurationError, UnavailableError
+from ..index.queries import passes
+from ..index.vectors import count_pending, read_vectors
+from ..plugins.build import with_options
+from ..plugins.kinds import FALLBACK_STRATEGY
+from .reader import IndexReader, has_current_tables
+from .validity import VALIDITY, by_validity, is_outdatable
+
+if TYPE_CHECKING:
+    from ..context import Context
+    from ..index.queries import Snapshot
+    from ..plugins.adapters import PostProcessorAdapter, StrategyAdapter
+    from ..plugins.records import PerCallOption
+    from ..types import Hit, Query
+
+__all__ = ["Pipeline", "SearchTrace", "build_pipeline", "fallback", "run_pipeline"]
+
+
+@attrs.frozen
+class Pipeline:
+    """The chosen strategy by its name, all strategies that take part, by name, and the stages behind them."""
+
+    name: str
+    strategies: Mapping[str, StrategyAdapter]
+    stages: Sequence[PostProcessorAdapter]
+
+    @property
+    def strategy(self) -> StrategyAdapter:
+        """The chosen strategy."""
+        return self.strategies[self.name]
+
+    @property
+    def needs_vectors(self) -> bool:
+        """Whether the query must be embedded."""
+        return any(strategy.needs_vectors for strategy in self.strategies.values())
+
+
+@attrs.frozen
+class SearchTrace:
+    """The hits of a search, best first, and what the strategy and then each stage returned, by name.
+
+    ``degraded`` is true if a component was left out.
+    """
+
+    hits: Sequence[Hit]
+    stages: Sequence[tuple[str, Sequence[Hit]]]
+    degraded: bool = False
+
+
+def build_pipeline(context: Context, strategy: str | None, options: Mapping[str, Any]) -> Pipeline:
+    """Return the configured pipeline, changed by the per-call options of a search.
+
+    :param strategy: the name of a strategy to use instead of the configured one.
+    """
+    components = context.components
+    name, strategies = components.strategies(strategy)
+    stages = components.stages()
+    given: dict[tuple[str, str], list[tuple[PerCallOption, Any]]] = {}
+    for option, value in options.items():
+        found = context.plugins.find_per_call_option(option)
+        given.setdefault((found.registration.kind, found.registration.name), []).append((found, value))
+    for (kind, component), values in given.items():
+        registration = values[0][0].registration
+        if kind == "strategy":
+            matching = [arm for arm in strategies if type(strategies[arm].component) is registration.factory]
+            if not matching:
+                raise ConfigurationError(
+                    f'The option "{values[0][0].name}" is for the strategy "{component}", but this search uses '
+                    f'"{name}". Choose it too: strategy="{component}".'
+                )
+            changed = with_options(strategies[matching[0]], registration, values)
+            strategies = strategies | {matching[0]: changed}
+        elif kind == "postprocessor":
+            _switch_on(stages, registration, values)
+    return Pipeline(name, strategies, [*stages, *components.registered_stages])
+
+
+def _switch_on(stages: list[PostProcessorAdapter], registration: Any, values: Sequence[Any]) -> None:
+    """Give options to the last stage of a class, or insert a new one by its order."""
+    places = [place for place, stage in enumerate(stages) if type(stage.component) is registration.factory]
+    if places:
+        stages[places[-1]] = with_options(stages[places[-1]], registration, values)
+        return
+    new: PostProcessorAdapter = with_options(None, registration, values)
+    earlier = [place + 1 for place, stage in enumerate(stages) if stage.order <= new.order]
+    stages.insert(max(earlier, default=0), new)
+
+
+def fallback(context: Context, pipeline: Pipeline) -> Pipeline:
+    """Return the pipeline with the strategy that needs no vectors, if it is installed."""
+    if not context.components.has_fallback:
+        return pipeline
+    name, strategies = context.components.strategies(FALLBACK_STRATEGY)
+    return attrs.evolve(pipeline, name=name, strategies=strategies)
+
+
+async def run_pipeline(context: Context, snapshot: Snapshot, query: Query, pipeline: Pipeline) -> SearchTrace:
+    """Run a query through a strategy and the post-processors.
+
+    A strategy whose tables are stale finds nothing. A component that is unavailable is left out, with a notice; the
+    strategy is replaced by the one that needs no vectors.
+
+    :raises PluginFailedError: one of them failed.
+    """
+    left_out: list[str] = []
+    hits = await _hits_of(context, snapshot, query, pipeline, left_out)
+    if hits is None and pipeline.name != FALLBACK_STRATEGY:
+        pipeline = fallback(context, pipeline)
+        hits = await _hits_of(context, snapshot, query, pipeline, left_out)
+    hits = [hit for hit in hits or () if passes(query, hit.chunk)]
+    stages = [(pipeline.name, hits)]
+    if query.as_of is not None or any(is_outdatable(hit.chunk) for hit in hits):
+        hits = await by_validity(snapshot, query, hits)
+        stages.append((VALIDITY, hits))
+    if hits and any(stage.needs_vectors for stage in pipeline.stages):
+        hits = await _with_vectors(snapshot, query, hits)
+    for stage in pipeline.stages:
+        try:
+            hits = await stage.process(query, hits)
+        except UnavailableError as error:
+            left_out.append(f"The {stage.label} was left out: {error}")
+        stages.append((stage.name, hits))
+    context.notices.add(*left_out)
+    return SearchTrace(hits[: query.max_results], stages, degraded=bool(left_out))
+
+
+async def _hits_of(
+    context: Context, snapshot: Snapshot, query: Query, pipeline: Pipeline, left_out: list[str]
+) -> list[Hit] | None:
+    """Return the hits of the strategy, None if it is unavailable."""
+    if not has_current_tables(snapshot, pipeline.strategy, query):
+        return []
+    strategy = pipeline.strategy
+    async with IndexReader(context, snapshot, strategy, pipeline.strategies, left_out.append) as reader:
+        try:
+            return await strategy.search(query, reader)
+        except UnavailableError as error:
+            left_out.append(f"The {strategy.label} was left out: {error}")
+            return None
+
+
+async def _with_vectors(snapshot: Snapshot, query: Query, hits: Sequence[Hit]) -> list[Hit]:
+    """Return the hits with the vectors of their chunks, in the space of the query, or in the one with most vectors."""
+    if query.embedding is not None:
+        space = query.embedding.space
+    else:
+        spaces = [known.space for known in snapshot.spaces.values()]
+        if not spaces:
+            return list(hits)
+        pending = {each: await count_pending(snapshot.connection, each) for each in spaces}
+        space = min(spaces, key=lambda each: pending[each])
+    ids, rows = await read_vectors(snapshot.connection, space, [hit.chunk.id for hit in hits])
+    vectors = dict(zip(ids, rows, strict=True))
+    return [attrs.evolve(hit, vector=vectors.get(hit.chunk.id)) for hit in hits]

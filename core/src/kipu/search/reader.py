@@ -1,0 +1,158 @@
+"""What a strategy sees of the index during one search: `kipu.types.Index`, and `kipu.types.Arms` for those it asks."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import re
+from typing import TYPE_CHECKING, Any, Self
+
+from ..errors import UnavailableError
+from ..index.queries import filters, load_chunks
+from ..index.strategy_tables import indexed_strategies, stale_tables, tables_of
+from ..index.vectors import read_vectors
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from pathlib import Path
+
+    import aiosqlite
+
+    from ..context import Context
+    from ..index.queries import Snapshot
+    from ..plugins.adapters import StrategyAdapter
+    from ..types import Hit, Query, StoredChunk, Vectors, VectorSpace
+
+__all__ = ["IndexReader", "has_current_tables", "plugin_folder"]
+
+
+def has_current_tables(snapshot: Snapshot, strategy: StrategyAdapter, query: Query) -> bool:
+    """Return whether the strategy's tables are current. Strategies without tables always are."""
+    space = query.embedding.space if query.embedding else None
+    tables = tables_of(snapshot, indexed_strategies({strategy.name: strategy}), space.identity if space else None)
+    return not stale_tables(snapshot, [each for each in tables if space is None or each.space in (None, space)])
+
+
+def plugin_folder(hidden: Path, name: str) -> Path:
+    """Return the folder of a plugin's own in ``.kipu/``."""
+    return hidden / "plugins" / re.sub(r"[^A-Za-z0-9._-]", "_", name).lstrip(".")
+
+
+class IndexReader:
+    """The index for one strategy, and the strategies that it searches with, each on a connection of its own.
+
+    :param unavailable: called with a sentence for each strategy that cannot answer now.
+    """
+
+    def __init__(
+        self,
+        context: Context,
+        snapshot: Snapshot,
+        strategy: StrategyAdapter,
+        strategies: Mapping[str, StrategyAdapter],
+        unavailable: Callable[[str], None],
+    ) -> None:
+        self._context = context
+        self._snapshot = snapshot
+        self._strategy = strategy
+        self._strategies = strategies
+        self._unavailable = unavailable
+        self._readers: dict[str, IndexReader] = {}
+        self._opening = asyncio.Lock()
+        self._connections = contextlib.AsyncExitStack()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *error: object) -> None:
+        for reader in self._readers.values():
+            await reader.__aexit__(*error)
+        await self._connections.aclose()
+
+    # --- kipu.types.Index ------------------------------------------------------------------------------------------
+
+    @property
+    def id(self) -> str:
+        """A name of this index, another one after each rebuild from nothing."""
+        return self._snapshot.index_id
+
+    @property
+    def folder(self) -> Path:
+        """The strategy's own folder in ``.kipu/``."""
+        folder = plugin_folder(self._context.database.path.parent, self._strategy.name)
+        os.makedirs(folder, exist_ok=True)
+        return folder
+
+    @property
+    def connection(self) -> aiosqlite.Connection:
+        """The read-only connection of this search."""
+        return self._snapshot.connection
+
+    def where(self, query: Query) -> tuple[str, list[Any]]:
+        """Return the query's filters as an SQL condition on ``files``, and its parameters."""
+        return filters(query, archived=self._snapshot.has_archive)
+
+    async def chunks(self, ids: Iterable[int]) -> dict[int, StoredChunk]:
+        """Load chunks by the ids of their rows, in the order given."""
+        return await load_chunks(self.connection, ids)
+
+    async def vectors(self, space: VectorSpace, ids: Sequence[int]) -> tuple[list[int], Vectors]:
+        """Load the vectors of chunks: the ids that have one, and a matrix with a row for each."""
+        return await read_vectors(self.connection, space, ids)
+
+    # --- kipu.types.Arms -------------------------------------------------------------------------------------------
+
+    def needs_vectors(self, strategy: str) -> bool:
+        """Return whether a strategy searches by vectors."""
+        return self._strategies[strategy].needs_vectors
+
+    async def search(self, strategy: str, query: Query) -> list[Hit] | None:
+        """Search with another strategy; return None if it cannot answer now."""
+        chosen = self._strategies[strategy]
+        if not self._can_answer(chosen, query):
+            return None
+        try:
+            return await chosen.search(query, await self._reader(chosen))
+        except UnavailableError as error:
+            self._unavailable(f"The {chosen.label} was left out: {error}")
+            return None
+
+    async def score(self, strategy: str, query: Query, ids: Sequence[int]) -> dict[int, float]:
+        """Have another strategy score chunks that it did not return; those it cannot judge are left out."""
+        chosen = self._strategies[strategy]
+        if not ids or not chosen.has("score") or not self._can_answer(chosen, query):
+            return {}
+        try:
+            return await chosen.score(query, await self._reader(chosen), ids)
+        except UnavailableError as error:
+            self._unavailable(f"The {chosen.label} was left out: {error}")
+            return {}
+
+    async def score_files(self, strategy: str, query: Query, paths: Sequence[str]) -> dict[str, float]:
+        """Have another strategy score whole files; those it cannot judge are left out."""
+        chosen = self._strategies[strategy]
+        if not paths or not chosen.has("score_files") or not self._can_answer(chosen, query):
+            return {}
+        try:
+            return await chosen.score_files(query, await self._reader(chosen), paths)
+        except UnavailableError as error:
+            self._unavailable(f"The {chosen.label} was left out: {error}")
+            return {}
+
+    def _can_answer(self, strategy: StrategyAdapter, query: Query) -> bool:
+        if strategy.needs_vectors and query.embedding is None:
+            return False
+        return has_current_tables(self._snapshot, strategy, query)
+
+    async def _reader(self, strategy: StrategyAdapter) -> IndexReader:
+        """Return the reader of another strategy: one connection for all that it is asked in this search."""
+        async with self._opening:
+            if strategy.name not in self._readers:
+                reader = self._context.database.reader(further=True)
+                connection = await self._connections.enter_async_context(reader)
+                snapshot = self._snapshot.on(connection)
+                self._readers[strategy.name] = IndexReader(
+                    self._context, snapshot, strategy, self._strategies, self._unavailable
+                )
+        return self._readers[strategy.name]

@@ -1,0 +1,87 @@
+"""The state of a workspace and of its index."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ..errors import IndexUnavailableError
+from ..index.queries import count_chunks, count_unembedded, file_infos, sources
+from ..index.vectors import count_lacking, count_pending
+from ..indexing.compare import absent_paths, missing_folders
+from ..plugins.build import name_of
+from ..sqlite import sqlite_errors
+from ..types import SkippedFile, Status
+from .service import no_memory
+
+if TYPE_CHECKING:
+    from ..context import Context
+    from ..index.queries import Snapshot
+    from ..indexing.synchronizer import Synchronizer
+
+__all__ = ["read_status"]
+
+
+async def read_status(context: Context, synchronizer: Synchronizer) -> Status:
+    """Return the state of a workspace and of its index, as far as the scope goes. Nothing is changed.
+
+    :raises IndexUnavailableError: the index cannot be read.
+    """
+    scope, components, path = context.scope, context.components, context.database.path
+    try:
+        indexer = await synchronizer.indexer(lenient=True)
+        pending = await indexer.look()
+        async with context.database.snapshot() as snapshot:
+            files = [file for file in await file_infos(snapshot.connection) if scope.sees(file.path)]
+            labels = {
+                label: count
+                for label, count in (await sources(snapshot.connection)).items()
+                if scope.sees_source(label)
+            }
+            chunks = await count_chunks(snapshot.connection, scope.sources)
+            vectors = await _count_vectors(snapshot, chunks, scope.sources)
+            known = snapshot.spaces.get(indexer.identity or "")
+            pending_vectors = await count_pending(snapshot.connection, known.space if known else None)
+        if scope.label is not None:
+            pending_vectors = chunks - vectors.get(indexer.identity or "", 0)
+    except sqlite_errors() as error:
+        raise IndexUnavailableError(
+            f"The index {path} is damaged: {error}. The next search, or kipu index, rebuilds it."
+        ) from error
+    problems = [SkippedFile(file.path, file.problem) for file in files if file.problem is not None]
+    embedder = components.embedder_choice if components.needs_vectors else None
+    notices = absent_paths(context.workspace, pending)
+    if not context.workspace.has_memory:
+        notices.append(no_memory(context))
+    if embedder is not None and (problem := await synchronizer.embeddings.problem()):
+        notices.append(f"Searches go by words. {problem}")
+    return Status(
+        workspace=str(context.workspace.root),
+        files=len(files),
+        chunks=chunks,
+        sources=labels,
+        pending=scope.seen(pending.paths),
+        skipped=[file for file in pending.scan.skipped if scope.sees(file.path)] + problems,
+        missing=[folder for folder in missing_folders(pending) if scope.sees_folder(folder)],
+        notices=notices,
+        strategy=name_of(components.strategy_choice),
+        chunker=name_of(context.config.index.chunker),
+        postprocessors=[name_of(choice) for choice in components.postprocessor_choices],
+        index_path=str(path),
+        index_bytes=path.stat().st_size if path.exists() else 0,
+        sqlite=context.database.driver.sqlite_version,
+        embedder=None if embedder is None else name_of(embedder),
+        pending_vectors=0 if embedder is None else pending_vectors,
+        vectors=vectors,
+    )
+
+
+async def _count_vectors(snapshot: Snapshot, chunks: int, sources: tuple[str, ...]) -> dict[str, int]:
+    """Return how many chunks have a vector, by the identity of its embedder."""
+    vectors = {}
+    for identity, known in snapshot.spaces.items():
+        if sources:
+            missing = await count_unembedded(snapshot.connection, known.space.id, sources)
+        else:
+            missing = await count_lacking(snapshot.connection, known.space)
+        vectors[identity] = chunks - missing
+    return vectors
