@@ -41,7 +41,7 @@ def test_the_kernel_knows_what_brings_each_component() -> None:
     brought = {
         (kind, name): PLUGINS.find(kind, name).plugin.split()[0] for kind in KINDS for name in PLUGINS.names(kind)
     }
-    ours = {(kind.name, name): source for kind in KINDS.values() for name, source in kind.distributions.items()}
+    ours = {(kind.name, name): kind.distribution(name) for kind in KINDS.values() for name in kind.ours}
     assert brought == ours
 
 

@@ -37,33 +37,7 @@ if TYPE_CHECKING:
         Status,
     )
 
-_HOME = {
-    "Chunk": "types",
-    "Compacted": "types",
-    "Document": "types",
-    "FileInfo": "types",
-    "FilesConfig": "config",
-    "FlushConfig": "config",
-    "Flushed": "types",
-    "Hit": "types",
-    "IndexConfig": "config",
-    "IndexReport": "types",
-    "KipuError": "errors",
-    "Memory": "memory",
-    "MemoryConfig": "config",
-    "Note": "types",
-    "PluginsConfig": "config",
-    "Query": "types",
-    "Recall": "types",
-    "Receipt": "types",
-    "SearchConfig": "config",
-    "SearchResult": "types",
-    "SearchResults": "types",
-    "Status": "types",
-    "SyncConfig": "config",
-    "WritingConfig": "config",
-    "hookimpl": "hookspecs",
-}
+_MODULES = {"KipuError": "errors", "Memory": "memory", "hookimpl": "hookspecs"}  # of names that are no data
 
 __all__ = [
     "Chunk",
@@ -97,11 +71,11 @@ __all__ = [
 
 def __getattr__(name: str) -> Any:
     """Import a public name when it is first used, so that a plugin's ``from kipu import hookimpl`` costs little."""
-    home = _HOME.get(name)
-    if home is None:
+    if name not in __all__:
         raise AttributeError(f"module 'kipu' has no attribute {name!r}")
     from importlib import import_module
 
+    home = "config" if name.endswith("Config") else _MODULES.get(name, "types")
     value = getattr(import_module(f"{__name__}.{home}"), name)
     globals()[name] = value
     return value

@@ -37,6 +37,7 @@ class Components:
         self._used: dict[str, StrategyAdapter] = {}
         self._registered_strategies: dict[str, StrategyAdapter] = {}
         self._registered_stages: list[PostProcessorAdapter] = []
+        self.generation = 0  # grows when other strategies or stages are used than before
 
     def build(self, kind: str, choice: Any, where: str) -> Any:
         """Build a component; the caller closes it.
@@ -140,7 +141,7 @@ class Components:
         if choice is None and model is not None and is_installed:
             choice = {"use": standard, "model": model}
         if choice is None:
-            source = "" if is_installed else f" Install it with: pip install {KINDS['flusher'].distributions[standard]}"
+            source = "" if is_installed else f" Install it with: pip install {KINDS['flusher'].distribution(standard)}"
             raise ConfigurationError(
                 f'No model is configured. Set one in kipu.toml: [flush] flusher = {{ use = "{standard}", model = '
                 f'"openai/gpt-4o-mini" }}.{source}'
@@ -163,6 +164,7 @@ class Components:
         name = name_of(choice)
         found: dict[str, StrategyAdapter] = {}
         self._collect(name, choice, where, found, ())
+        self.generation += not found.keys() <= self._used.keys()
         self._used |= found
         if any(strategy.needs_vectors for strategy in found.values()) and self.has_fallback:
             # An embedder may fail at any time: what is indexed by meaning is indexed by words as well.
@@ -213,6 +215,7 @@ class Components:
             raise ConfigurationError(f'There is a strategy "{name}" already; register yours under another name.')
         indexed_strategies(self._used | {name: adapter})
         self._registered_strategies[name] = adapter
+        self.generation += 1
 
     def register_postprocessor(self, name: str, postprocessor: PostProcessor) -> None:
         """Put a post-processor at the end of the pipeline.
@@ -220,6 +223,7 @@ class Components:
         :raises ConfigurationError: it has no method ``process``.
         """
         self._registered_stages.append(self._adapter("postprocessor", name, postprocessor))
+        self.generation += 1
 
     def _adapter(self, kind: str, name: str, component: Any) -> Any:
         adapter = self.build(kind, component, name)

@@ -3,60 +3,45 @@
 from __future__ import annotations
 
 import functools
-from typing import TYPE_CHECKING, Concatenate, ParamSpec, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from ..errors import IndexUnavailableError, PluginFailedError
 from ..sqlite import is_missing_table, sqlite_errors
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Coroutine
-    from typing import Any
+    from collections.abc import Callable, Coroutine
 
     from .database import Database
 
 __all__ = ["recovering"]
 
-Arguments = ParamSpec("Arguments")
-Answer = TypeVar("Answer")
+Method = TypeVar("Method", bound="Callable[..., Coroutine[Any, Any, Any]]")
 
 
-class _HasDatabase(Protocol):
-    """What has the database that is recovered."""
+def recovering(method: Method) -> Method:
+    """Run a method once more if the index turns out to be damaged, or lacks the tables of a strategy.
 
-    @property
-    def database(self) -> Database:
-        """The database."""
-        ...
-
-
-Owner = TypeVar("Owner", bound=_HasDatabase)
-
-
-def recovering(
-    method: Callable[Concatenate[Owner, Arguments], Awaitable[Answer]],
-) -> Callable[Concatenate[Owner, Arguments], Coroutine[Any, Any, Answer]]:
-    """Make a method run once more if the index turns out to be damaged, or lacks the tables of a strategy.
-
-    A damaged index is set aside and rebuilt by the second run; so are the tables of strategies.
+    The second run rebuilds them. The object of the method has the index in its attribute ``database``.
     """
 
     @functools.wraps(method)
-    async def recovered(self: Owner, *arguments: Arguments.args, **options: Arguments.kwargs) -> Answer:
+    async def recovered(self: Any, *arguments: Any, **options: Any) -> Any:
+        database: Database = self.database
         try:
             return await method(self, *arguments, **options)
         except sqlite_errors() as error:
-            await self.database.recover(error)
+            await database.recover(error)
         except PluginFailedError as error:
             if not is_missing_table(error.__cause__):
                 raise
-            async with self.database.transaction() as connection:
+            async with database.transaction() as connection:
                 await connection.execute("DELETE FROM strategies")
         try:
             return await method(self, *arguments, **options)
         except sqlite_errors() as error:
             raise IndexUnavailableError(
-                f"The index {self.database.path} cannot be used: {error}. It is derived from the memory files: delete "
-                "it, and it is rebuilt."
+                f"The index {database.path} cannot be used: {error}. It is derived from the memory files: delete it, "
+                "and it is rebuilt."
             ) from error
 
-    return recovered  # type: ignore[return-value]  # `wraps` loses that it is a coroutine function
+    return cast("Method", recovered)

@@ -51,6 +51,7 @@ class Synchronizer:
         self._context = context
         self._background = background
         self._lock = asyncio.Lock()
+        self._indexer: tuple[int, Indexer] | None = None
 
     @property
     def database(self) -> Database:
@@ -79,13 +80,18 @@ class Synchronizer:
         :param lenient: whether a strategy that cannot be built is ignored.
         """
         components = self._context.components
+        if self._indexer is not None and self._indexer[0] == components.generation:
+            return self._indexer[1]
         try:
             components.strategies(None)
         except KipuError:
             if not lenient and not components.indexed:
                 raise
         identity = await self.embeddings.identity() if components.needs_vectors else None
-        return Indexer(self._context, components.chunker(), components.indexed, identity)
+        indexer = Indexer(self._context, components.chunker(), components.indexed, identity)
+        if identity is not None or not components.needs_vectors:
+            self._indexer = components.generation, indexer
+        return indexer
 
     # --- indexing everything ---------------------------------------------------------------------------------------
 

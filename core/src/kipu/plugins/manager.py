@@ -204,7 +204,7 @@ class Plugins:
                 f'No plugin with {"an" if label[0] in "aeiou" else "a"} {label} is installed, so there is no "{name}". '
                 "The standard ones come with: pip install kipu"
             )
-        distribution = KINDS[kind].distributions.get(name)
+        distribution = KINDS[kind].distribution(name)
         near = "" if distribution else did_you_mean(name, self.names(kind))
         source = f" It comes with: pip install {distribution}" if distribution else ""
         raise PluginNotFoundError(f'No {label} "{name}".{near} Installed: {", ".join(self.names(kind))}.{source}')

@@ -33,6 +33,7 @@ class SearchService:
 
     context: Context
     synchronizer: Synchronizer
+    _pipelines: dict[tuple[str | None, int], Pipeline] = attrs.field(factory=dict, init=False)
 
     @property
     def database(self) -> Database:
@@ -56,7 +57,7 @@ class SearchService:
         path = None if explain_path is None else posixpath.normpath(str(explain_path).replace("\\", "/"))
         if path is not None:
             self.context.scope.check(path, explain_path)
-        pipeline = build_pipeline(self.context, strategy, options)
+        pipeline = self._pipeline(strategy, options)
         update = await self.synchronizer.before_search(sync=sync, on_progress=on_progress)
         pending_vectors, degraded = 0, False
         if pipeline.needs_vectors:
@@ -86,6 +87,14 @@ class SearchService:
             pending_vectors=pending_vectors,
             absence=absence,
         )
+
+    def _pipeline(self, strategy: str | None, options: Mapping[str, Any]) -> Pipeline:
+        """Return the pipeline of a search; without options, the one of an earlier search."""
+        known = None if options else self._pipelines.get((strategy, self.context.components.generation))
+        pipeline = known or build_pipeline(self.context, strategy, options)
+        if not options:
+            self._pipelines[strategy, self.context.components.generation] = pipeline
+        return pipeline
 
     @recovering
     async def files(self, source: str | None) -> list[FileInfo]:

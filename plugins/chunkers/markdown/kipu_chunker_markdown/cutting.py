@@ -5,7 +5,8 @@ from __future__ import annotations
 from itertools import zip_longest
 from typing import TYPE_CHECKING
 
-from kipu.types import Chunk, read_metadata
+from kipu.markdown import read_metadata
+from kipu.types import Chunk
 
 from .blocks import ANNOUNCING, Block, Section, scan
 from .context import Surroundings
