@@ -1,4 +1,4 @@
-"""Plugins are found, loaded, blocked and explained; a broken one never takes the others with it."""
+"""Plugins are found, loaded, blocked and explained; a broken one does not affect the others."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def states(plugins: Plugins) -> dict[str, tuple[str, str]]:
 # --- what is found -------------------------------------------------------------------------------------------------
 
 
-def test_a_plugin_is_listed_with_all_that_is_known_of_it(site: Site) -> None:
+def test_a_plugin_is_listed_with_its_state_and_what_it_registers(site: Site) -> None:
     site.plugin("kipu-strategy-graph", strategy("graph"), version="1.2")
     plugins = Plugins()
     assert plugins.infos == [
@@ -149,16 +149,16 @@ def kipu_register_strategies(register):
         "no method",
     ],
 )
-def test_a_broken_plugin_is_reported_and_left_out(site: Site, source: str, reason: str) -> None:
+def test_a_broken_plugin_is_reported_and_skipped(site: Site, source: str, reason: str) -> None:
     site.plugin("kipu-broken", source)
     site.plugin("kipu-strategy-graph", strategy("graph"))
     plugins = Plugins()
-    state, said = states(plugins)["kipu-broken"]
+    state, shown = states(plugins)["kipu-broken"]
     assert state == "broken"
-    assert said.startswith(reason)
+    assert shown.startswith(reason)
     assert plugins.problems == [
-        f"The plugin kipu-broken 1.0 is broken and was left out: {said}. "
-        "Mend or upgrade it (pip install -U kipu-broken), or block it (-p no:kipu-broken)."
+        f"Plugin kipu-broken 1.0 failed to load and was skipped: {shown}. "
+        "Upgrade it (pip install -U kipu-broken) or disable it (-p no:kipu-broken)."
     ]
     assert plugins.names("strategy") == ["graph"]
 
@@ -166,12 +166,12 @@ def test_a_broken_plugin_is_reported_and_left_out(site: Site, source: str, reaso
 def test_a_plugin_that_breaks_half_way_leaves_nothing_behind(site: Site) -> None:
     half = strategy("half") + (
         "\n@hookimpl\ndef kipu_register_postprocessors(register):\n    raise OSError('no disk')\n"
-        "\n@hookimpl\ndef kipu_searched(query):\n    raise OSError('no disk')\n"
+        "\n@hookimpl\ndef kipu_indexed(report):\n    raise OSError('no disk')\n"
     )
     site.plugin("kipu-half", half)
     plugins = Plugins()
     assert (plugins.infos[0].state, plugins.infos[0].registers, plugins.names("strategy")) == ("broken", [], [])
-    plugins.notify("kipu_searched", query=None, results=None)
+    plugins.notify("kipu_indexed", report=None)
     assert len(plugins.problems) == 1
 
 
@@ -188,19 +188,19 @@ def test_a_component_of_a_broken_plugin_is_explained(site: Site) -> None:
 NEWER = strategy("graph") + "\n@hookimpl\ndef kipu_from_the_future(something):\n    pass\n"
 
 
-def test_a_plugin_for_a_newer_kipu_is_used_as_far_as_it_goes(site: Site) -> None:
+def test_of_a_plugin_for_a_newer_kipu_the_known_hooks_are_used(site: Site) -> None:
     site.plugin("kipu-strategy-graph", NEWER)
     plugins = Plugins()
     reason = (
         f"uses kipu_from_the_future, which kipu-core {__version__} does not have. "
-        "Try: pip install -U kipu-core, or an earlier kipu-strategy-graph"
+        "Try: pip install -U kipu-core, or an earlier kipu-strategy-graph."
     )
     assert states(plugins) == {"kipu-strategy-graph": ("active", reason)}
-    assert plugins.problems == [f"The plugin kipu-strategy-graph 1.0 {reason} The rest of it is in use."]
+    assert plugins.problems == [f"Plugin kipu-strategy-graph 1.0 {reason} The rest of it is in use."]
     assert plugins.names("strategy") == ["graph"]
 
 
-def test_a_hook_that_says_it_is_optional_is_no_problem(site: Site) -> None:
+def test_an_optional_hook_of_a_newer_kipu_is_ignored(site: Site) -> None:
     site.plugin(
         "kipu-strategy-graph",
         NEWER.replace("\n@hookimpl\ndef kipu_from", "\n@hookimpl(optionalhook=True)\ndef kipu_from"),
@@ -223,12 +223,12 @@ def test_a_name_that_two_plugins_register_is_an_error_where_it_is_used(site: Sit
         plugins.find("strategy", "graph")
     assert str(caught.value) == (
         'Both kipu-strategy-graph 1.0 and other-graph 2.0 register a strategy "graph". '
-        "Block one of them, for example with: -p no:other-graph"
+        "Disable one of them, for example with: -p no:other-graph"
     )
     assert Plugins({"other-graph": "-p"}).find("strategy", "graph").plugin == "kipu-strategy-graph 1.0"
 
 
-def test_a_name_that_nobody_registers_is_explained(site: Site) -> None:
+def test_an_unknown_name_is_explained(site: Site) -> None:
     site.plugin("kipu-strategy-graph", strategy("graph"))
     site.plugin("kipu-strategy-newest", strategy("newest"))
     plugins = Plugins()
@@ -238,12 +238,12 @@ def test_a_name_that_nobody_registers_is_explained(site: Site) -> None:
     with pytest.raises(PluginNotFoundError) as caught:
         plugins.find("postprocessor", "mmr")
     assert str(caught.value) == (
-        'No plugin with a postprocessor is installed, so there is no "mmr". The standard ones come with: '
+        'No plugin with a post-processor is installed, so there is no "mmr". The standard ones come with: '
         "pip install kipu"
     )
 
 
-def test_a_package_is_named_only_where_it_is_one_of_ours(site: Site) -> None:
+def test_only_packages_of_kipu_itself_are_recommended(site: Site) -> None:
     site.standard()
     for name, package in (("hybrid", " It comes with: pip install kipu-strategy-hybrid"), ("graph", "")):
         with pytest.raises(PluginNotFoundError) as caught:
@@ -262,7 +262,7 @@ def test_a_package_is_named_only_where_it_is_one_of_ours(site: Site) -> None:
         ("", ["graph"], ""),
     ],
 )
-def test_a_near_name_is_proposed(name: str, known: list[str], hint: str) -> None:
+def test_a_similar_name_is_suggested(name: str, known: list[str], hint: str) -> None:
     assert did_you_mean(name, known) == hint
 
 
@@ -282,7 +282,7 @@ def test_a_plugin_is_blocked_by_its_distribution_or_its_entry_point(site: Site, 
     )
 
 
-def test_to_block_what_is_not_installed_is_a_problem_that_is_told(site: Site) -> None:
+def test_blocking_what_is_not_installed_is_reported(site: Site) -> None:
     site.plugin("kipu-strategy-graph", strategy("graph"))
     site.install("kipu-server", {"kipu.commands": {"serve": "kipu_server:serve"}})
     assert Plugins({"kipu-strategy-grpah": "-p", "zzz": "KIPU_DISABLE_PLUGINS", "kipu-server": "-p"}).problems == [
@@ -291,14 +291,14 @@ def test_to_block_what_is_not_installed_is_a_problem_that_is_told(site: Site) ->
     ]
 
 
-def test_the_environment_names_plugins_with_commas(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_environment_variable_holds_names_separated_by_commas(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("KIPU_DISABLE_PLUGINS", " kipu-one, two ,,")
     assert disabled_by_environment() == ["kipu-one", "two"]
     monkeypatch.delenv("KIPU_DISABLE_PLUGINS")
     assert disabled_by_environment() == []
 
 
-async def test_a_memory_leaves_alone_what_environment_and_configuration_block(
+async def test_plugins_are_blocked_by_the_environment_and_the_configuration(
     site: Site, workspace: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     site.standard()
@@ -320,16 +320,16 @@ async def test_a_memory_leaves_alone_what_environment_and_configuration_block(
 
 
 @attrs.frozen
-class Repeat:
-    """Say every hit several times: a post-processor with a per-call option, and with a field of its own."""
+class First:
+    """Keep the first hits only: a post-processor with a per-call option, and with a field that is no option."""
 
-    times: int = attrs.field(
-        default=2, validator=attrs.validators.ge(1), metadata={"help": "How many times.", "per_call": "repeat_times"}
+    count: int = attrs.field(
+        default=2, validator=attrs.validators.ge(1), metadata={"help": "How many hits.", "per_call": "first"}
     )
     cache: dict[str, int] = attrs.field(factory=dict, init=False)
 
     async def process(self, query: Any, hits: list[Hit]) -> list[Hit]:
-        return [hit for hit in hits for _ in range(self.times)]
+        return hits[: self.count]
 
 
 @attrs.frozen
@@ -348,7 +348,7 @@ def options(site: Site) -> Plugins:
 
     @hookimpl
     def kipu_register_postprocessors(register: Any) -> None:
-        register("repeat", Repeat)
+        register("first", First)
 
     @hookimpl
     def kipu_register_strategies(register: Any) -> None:
@@ -364,21 +364,21 @@ def options(site: Site) -> Plugins:
 async def test_an_option_switches_its_stage_on_for_one_search(
     options: Plugins, config: Callable[..., MemoryConfig], write: Callable[[str, str], Path]
 ) -> None:
-    write("memory/a.md", "valkey")
+    write("memory/a.md", "valkey\n\nvalkey two\n")
     async with Memory(config(), plugins=options) as memory:
-        assert len(await memory.search("valkey")) == 1
-        assert len(await memory.search("valkey", repeat_times=3)) == 3
-        assert len(await memory.search("valkey")) == 1
+        assert len(await memory.search("valkey")) == 2
+        assert len(await memory.search("valkey", first=1)) == 1
+        assert len(await memory.search("valkey")) == 2
 
 
-async def test_an_option_takes_the_place_of_the_configured_one(
+async def test_a_per_call_option_replaces_the_configured_one(
     options: Plugins, config: Callable[..., MemoryConfig], write: Callable[[str, str], Path]
 ) -> None:
-    write("memory/a.md", "valkey")
-    async with Memory(config(postprocessors=[{"use": "repeat", "times": 4}]), plugins=options) as memory:
-        assert len(await memory.search("valkey")) == 4
-        assert len(await memory.search("valkey", repeat_times=1)) == 1
-        assert len(await memory.search("valkey")) == 4
+    write("memory/a.md", "valkey\n\nvalkey two\n")
+    async with Memory(config(postprocessors=[{"use": "first", "count": 1}]), plugins=options) as memory:
+        assert len(await memory.search("valkey")) == 1
+        assert len(await memory.search("valkey", first=2)) == 2
+        assert len(await memory.search("valkey")) == 1
 
 
 async def test_an_option_of_a_strategy_reaches_it_and_only_it(
@@ -393,26 +393,36 @@ async def test_an_option_of_a_strategy_reaches_it_and_only_it(
             await memory.search("valkey", fixed_score=0.25)
     assert str(caught.value) == (
         'The option "fixed_score" is for the strategy "scored", but this search uses '
-        '"kipu.testing.doubles.WordStrategy". Ask for it too: strategy="scored".'
+        '"kipu.testing.doubles.WordStrategy". Choose it too: strategy="scored".'
     )
 
 
-async def test_an_option_that_nobody_has_is_refused(options: Plugins, config: Callable[..., MemoryConfig]) -> None:
+async def test_an_unknown_option_is_refused(options: Plugins, config: Callable[..., MemoryConfig]) -> None:
     async with Memory(config(), plugins=options) as memory:
         with pytest.raises(PluginNotFoundError) as caught:
-            await memory.search("valkey", repeat_time=3)
+            await memory.search("valkey", frist=3)
     assert str(caught.value) == (
-        'No installed plugin has an option "repeat_time" for a search. Did you mean "repeat_times"? '
-        "Installed plugins offer: fixed_score, repeat_times."
+        'No installed plugin has an option "frist" for a search. Did you mean "first"? '
+        "Installed plugins offer: first, fixed_score."
     )
 
 
-async def test_an_option_with_a_value_that_cannot_be_is_refused(
-    options: Plugins, config: Callable[..., MemoryConfig]
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"first": 0}, "'first' must be >= 1: 0."),
+        ({"first": "1"}, "first must be a whole number, not '1'."),
+        ({"first": True}, "first must be a whole number, not True."),
+        ({"fixed_score": "0.5", "strategy": "scored"}, "fixed_score must be a number, not '0.5'."),
+    ],
+)
+async def test_an_invalid_per_call_option_is_refused_as_in_the_file(
+    options: Plugins, config: Callable[..., MemoryConfig], given: dict[str, Any], message: str
 ) -> None:
     async with Memory(config(), plugins=options) as memory:
-        with pytest.raises(QueryError, match=r"^'repeat_times' must be >= 1: 0\.$"):
-            await memory.search("valkey", repeat_times=0)
+        with pytest.raises(QueryError) as caught:
+            await memory.search("valkey", **given)
+    assert str(caught.value) == message
 
 
 def test_without_plugins_there_are_no_options(site: Site) -> None:
@@ -421,7 +431,7 @@ def test_without_plugins_there_are_no_options(site: Site) -> None:
     assert str(caught.value) == 'No installed plugin has an option "min_score" for a search.'
 
 
-# --- components of one's own, and those that fail ------------------------------------------------------------------
+# --- components that a program registers, and those that fail ------------------------------------------------------
 
 
 class Failing:
@@ -438,11 +448,11 @@ async def test_a_strategy_that_raises_is_named(memory: Memory) -> None:
     memory.register_strategy("failing", Failing())
     with pytest.raises(PluginFailedError) as caught:
         await memory.search("anything", strategy="failing")
-    assert str(caught.value) == f"Failing ({__name__}) failed in this search: ValueError: no disk."
+    assert str(caught.value) == 'The strategy "failing" failed in this search: ValueError: no disk.'
     assert isinstance(caught.value.__cause__, ValueError)
 
 
-async def test_components_of_ones_own_need_no_plugin(memory: Memory, write: Callable[[str, str], Path]) -> None:
+async def test_a_program_registers_components_without_a_plugin(memory: Memory, write: Callable[[str, str], Path]) -> None:
     write("memory/a.md", "valkey\n\nvalkey two\n")
     memory.register_strategy("mine", Scored())
     assert len(await memory.search("valkey", strategy="mine")) == 2
@@ -450,7 +460,7 @@ async def test_components_of_ones_own_need_no_plugin(memory: Memory, write: Call
     assert len(await memory.search("valkey", strategy="mine")) == 1
 
 
-async def test_a_name_is_taken_once(memory: Memory) -> None:
+async def test_a_name_is_registered_once(memory: Memory) -> None:
     memory.register_strategy("mine", WordStrategy())
     with pytest.raises(ConfigurationError) as caught:
         memory.register_strategy("mine", WordStrategy())
@@ -460,13 +470,13 @@ async def test_a_name_is_taken_once(memory: Memory) -> None:
 async def test_only_components_can_be_registered(memory: Memory) -> None:
     with pytest.raises(ConfigurationError, match=r'^The strategy "x" must be an object with a method search\(\), not '):
         memory.register_strategy("x", Dropping())  # type: ignore[arg-type]
-    with pytest.raises(ConfigurationError, match=r'^The postprocessor "x" must be an object with a method process\(\)'):
+    with pytest.raises(ConfigurationError, match=r'^The post-processor "x" must be an object with a method process\(\)'):
         memory.register_postprocessor("x", Dropping)  # type: ignore[arg-type]
 
 
 @attrs.frozen
-class Remembering:
-    """A chunker that keeps something for itself, which is no option."""
+class Stateful:
+    """A chunker with a field that is no option."""
 
     seen: list[str] = attrs.field(factory=list, init=False)
 
@@ -477,27 +487,22 @@ class Remembering:
         return ParagraphChunker().chunk(document)
 
 
-async def test_what_a_chunker_keeps_for_itself_does_not_outdate_the_index(
+async def test_the_state_of_a_chunker_does_not_outdate_the_index(
     workspace: Path, write: Callable[[str, str], Path]
 ) -> None:
     from kipu import IndexConfig
 
     write("memory/a.md", "valkey")
-    chunker = Remembering()
+    chunker = Stateful()
     config = MemoryConfig(workspace, index=IndexConfig(chunker), search=SearchConfig(WordStrategy(), []))
     async with Memory(config) as memory:
         assert (await memory.index()).added == 1
         assert (await memory.status()).pending == []
 
 
-def test_the_helpers_of_errors_name_a_plugin_by_distribution_and_version(site: Site) -> None:
-    site.plugin("kipu-strategy-graph", strategy("graph"), version="3.1")
-    assert Plugins().find("strategy", "graph").plugin == "kipu-strategy-graph 3.1"
-
-
 @attrs.frozen
 class Counting:
-    """A strategy with a table of its own, of the same version as that of `Words`."""
+    """A strategy with a table of its own, of the same version as that of `WordStrategy`."""
 
     schema_version: int = 1
 
@@ -525,7 +530,7 @@ async def test_another_strategy_under_the_same_name_gets_tables_of_its_own(
             assert len(await memory.search("valkey", strategy="mine")) == 1
 
 
-def test_an_option_whose_name_is_taken_breaks_the_plugin(site: Site) -> None:
+def test_an_option_with_a_reserved_name_breaks_the_plugin(site: Site) -> None:
     site.plugin(
         "kipu-postprocessor-mine",
         """
@@ -547,11 +552,11 @@ def kipu_register_postprocessors(register):
     (info,) = Plugins().infos
     assert (info.state, info.reason) == (
         "broken",
-        'TypeError: postprocessor "mine" wants the option "source", which is taken',
+        'TypeError: post-processor "mine" has the option "source", which is reserved',
     )
 
 
-def test_a_slip_in_the_name_of_a_hook_is_told(site: Site) -> None:
+def test_a_typo_in_the_name_of_a_hook_is_explained(site: Site) -> None:
     site.plugin("kipu-strategy-graph", NEWER.replace("kipu_from_the_future", "kipu_register_strategie"))
     assert Plugins().infos[0].reason == (
         f"uses kipu_register_strategie, which kipu-core {__version__} does not have. "
@@ -559,8 +564,8 @@ def test_a_slip_in_the_name_of_a_hook_is_told(site: Site) -> None:
     )
 
 
-def test_a_plugin_without_a_hook_is_told_what_it_may_lack(site: Site) -> None:
+def test_a_plugin_without_a_hook_is_reported(site: Site) -> None:
     site.plugin("kipu-postprocessor-mine", "def kipu_register_postprocessors(register): ...")
     plugins = Plugins()
     assert plugins.infos[0].reason == "has no hook: is @hookimpl missing?"
-    assert plugins.problems == ["The plugin kipu-postprocessor-mine 1.0 has no hook: is @hookimpl missing?"]
+    assert plugins.problems == ["Plugin kipu-postprocessor-mine 1.0 has no hook: is @hookimpl missing?"]

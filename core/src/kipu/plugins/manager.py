@@ -133,7 +133,7 @@ class Plugins:
         if unknown:
             known = [name for name in vars(hookspecs) if name.startswith("kipu_")]
             fix = did_you_mean(unknown[0], known) or (
-                f" Try: pip install -U kipu-core, or an earlier {info.distribution}"
+                f" Try: pip install -U kipu-core, or an earlier {info.distribution}."
             )
             info.reason = f"uses {', '.join(sorted(unknown))}, which kipu-core {__version__} does not have.{fix}"
             self._report(f"Plugin {info.label} {info.reason} The rest of it is in use.")
@@ -158,7 +158,7 @@ class Plugins:
         return register
 
     def _check_per_call_options(self, registration: Registration) -> None:
-        known = self.per_call_options()
+        known, label = self.per_call_options(), KINDS[registration.kind].label
         for field in options_of(registration.factory):
             name = field.metadata.get("per_call")
             if name is None:
@@ -166,7 +166,7 @@ class Plugins:
             if not _OPTION.fullmatch(str(name)):
                 raise TypeError(f"a per-call option is made of lower-case letters, digits and _, unlike {name!r}")
             if name in SEARCH_OPTIONS or name in _SEARCH_FLAGS:
-                raise TypeError(f'{registration.kind} "{registration.name}" has the option "{name}", which is reserved')
+                raise TypeError(f'{label} "{registration.name}" has the option "{name}", which is reserved')
             if name in known:
                 self._report(
                     f'Both {known[name].registration.plugin} and {registration.plugin} have an option "{name}" for a '
