@@ -1,4 +1,4 @@
-"""The SQLite file of the index: made when it is needed, shared by processes, mended when it is damaged."""
+"""The SQLite file of the index: created when it is needed, shared by processes, rebuilt when it is damaged."""
 
 from __future__ import annotations
 
@@ -15,9 +15,10 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from kipu import Memory
-from kipu.errors import IndexBusyError, IndexUnavailableError
+from kipu.errors import IndexBusyError, IndexUnavailableError, MemoryClosedError
 from kipu.index.database import Database
 from kipu.index.schema import APPLICATION_ID
+from kipu.notices import Notices
 from kipu.sqlite import choose_driver, shielded, sqlite_errors
 
 if TYPE_CHECKING:
@@ -39,10 +40,20 @@ def path(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-async def database(path: Path) -> AsyncIterator[Database]:
-    database = Database(path)
+def notices() -> Notices:
+    return Notices()
+
+
+@pytest.fixture
+async def database(path: Path, notices: Notices) -> AsyncIterator[Database]:
+    database = Database(path, notices)
     yield database
     await database.close()
+
+
+def waiting(notices: Notices) -> list[str]:
+    with notices.collect() as sentences:
+        return sentences
 
 
 async def paths(database: Database) -> list[str]:
@@ -51,7 +62,7 @@ async def paths(database: Database) -> list[str]:
 
 
 def put(path: Path, data: bytes = b"") -> None:
-    """Make a file, and the folder for it."""
+    """Create a file and its folder."""
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(data)
 
@@ -61,25 +72,25 @@ async def insert(database: Database, path: str) -> None:
         await connection.execute(INSERT, (path,))
 
 
-# --- making and sharing --------------------------------------------------------------------------------------------
+# --- creating and sharing ------------------------------------------------------------------------------------------
 
 
-async def test_reading_makes_nothing(database: Database, path: Path) -> None:
+async def test_reading_creates_nothing(database, path):
     assert await paths(database) == []
     assert not database.exists
     assert not path.parent.exists()
 
 
-async def test_writing_makes_the_file_and_its_folder(database: Database, path: Path) -> None:
+async def test_writing_creates_the_file_and_its_folder(database, path):
     await insert(database, "a.md")
     assert database.exists
     assert sorted(name for name in os.listdir(path.parent) if "-" not in name) == [".gitignore", "index.sqlite"]
     assert await paths(database) == ["a.md"]
 
 
-async def test_what_was_written_is_there_for_others(database: Database, path: Path) -> None:
+async def test_another_database_sees_what_was_written(database, path):
     assert await paths(database) == []
-    other = Database(path)
+    other = Database(path, Notices())
     try:
         await insert(other, "a.md")
         assert await paths(database) == ["a.md"]
@@ -89,13 +100,13 @@ async def test_what_was_written_is_there_for_others(database: Database, path: Pa
         await other.close()
 
 
-async def test_the_journal_is_a_write_ahead_log(database: Database) -> None:
+async def test_the_journal_is_a_write_ahead_log(database):
     await insert(database, "a.md")
     async with database.reader() as connection:
         assert [tuple(row) for row in await connection.execute_fetchall("PRAGMA journal_mode")] == [("wal",)]
 
 
-async def test_a_reader_cannot_write(database: Database) -> None:
+async def test_a_reader_cannot_write(database):
     await insert(database, "a.md")
     with pytest.raises((*sqlite_errors(), IndexUnavailableError)):
         async with database.reader() as connection:
@@ -103,7 +114,7 @@ async def test_a_reader_cannot_write(database: Database) -> None:
     assert await paths(database) == ["a.md"]
 
 
-async def test_readers_work_side_by_side_and_during_a_transaction(database: Database) -> None:
+async def test_readers_are_concurrent_with_each_other_and_with_a_transaction(database):
     await insert(database, "a.md")
     async with database.transaction() as connection:
         await connection.execute(INSERT, ("b.md",))
@@ -111,20 +122,21 @@ async def test_readers_work_side_by_side_and_during_a_transaction(database: Data
     assert await paths(database) == ["a.md", "b.md"]
 
 
-async def test_a_closed_database_opens_again(database: Database) -> None:
+async def test_a_closed_database_is_closed(database):
     await insert(database, "a.md")
     await database.close()
     await database.close()
-    await insert(database, "b.md")
-    assert await paths(database) == ["a.md", "b.md"]
+    for use in (insert(database, "b.md"), paths(database)):
+        with pytest.raises(MemoryClosedError):
+            await use
 
 
 @pytest.mark.parametrize("name", ["a b", "a#b", "a?b=c", "100%25", "ünï-日本", "quote'\"s", "-dash"])
-async def test_a_workspace_may_have_any_name(tmp_path: Path, name: str) -> None:
+async def test_a_workspace_may_have_any_name(tmp_path, name):
     if sys.platform == "win32" and set(name) & set('?"'):
         pytest.skip("Windows has no such names")
     put(tmp_path / name / "memory" / "a.md")
-    database = Database(tmp_path / name / ".kipu" / "index.sqlite")
+    database = Database(tmp_path / name / ".kipu" / "index.sqlite", Notices())
     try:
         await insert(database, "a.md")
         assert await paths(database) == ["a.md"]
@@ -133,11 +145,11 @@ async def test_a_workspace_may_have_any_name(tmp_path: Path, name: str) -> None:
     assert os.listdir(tmp_path) == [name]
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="other systems have only names that are text")
-async def test_a_workspace_may_have_a_name_that_is_no_text(tmp_path: Path) -> None:
+@pytest.mark.skipif(sys.platform != "linux", reason="other systems only have names in Unicode")
+async def test_a_workspace_may_have_a_name_that_is_not_unicode(tmp_path):
     folder = Path(os.fsdecode(os.path.join(os.fsencode(tmp_path), b"caf\xe9")))
     put(folder / "memory" / "a.md")
-    database = Database(folder / ".kipu" / "index.sqlite")
+    database = Database(folder / ".kipu" / "index.sqlite", Notices())
     try:
         await insert(database, "a.md")
         assert await paths(database) == ["a.md"]
@@ -148,7 +160,7 @@ async def test_a_workspace_may_have_a_name_that_is_no_text(tmp_path: Path) -> No
 # --- transactions --------------------------------------------------------------------------------------------------
 
 
-async def test_a_transaction_that_fails_changes_nothing(database: Database) -> None:
+async def test_a_transaction_that_fails_changes_nothing(database):
     await insert(database, "a.md")
 
     async def fail() -> None:
@@ -163,7 +175,7 @@ async def test_a_transaction_that_fails_changes_nothing(database: Database) -> N
     assert await paths(database) == ["a.md", "c.md"]
 
 
-async def test_a_transaction_that_is_cancelled_changes_nothing(database: Database) -> None:
+async def test_a_transaction_that_is_cancelled_changes_nothing(database):
     inside = asyncio.Event()
 
     async def write() -> None:
@@ -182,18 +194,18 @@ async def test_a_transaction_that_is_cancelled_changes_nothing(database: Databas
     assert await paths(database) == ["b.md"]
 
 
-async def test_an_error_of_work_for_which_nobody_waits_any_more_is_not_told_long_after_it():
-    told: list[dict[str, Any]] = []
-    asyncio.get_running_loop().set_exception_handler(lambda loop, context: told.append(context))
-    begun, end = asyncio.Event(), asyncio.Event()
+async def test_an_error_of_cancelled_work_is_not_logged_later():
+    logged: list[dict[str, Any]] = []
+    asyncio.get_running_loop().set_exception_handler(lambda loop, context: logged.append(context))
+    started, end = asyncio.Event(), asyncio.Event()
 
     async def work() -> None:
-        begun.set()
+        started.set()
         await end.wait()
-        raise ValueError("of no interest any more")
+        raise ValueError("too late")
 
     task = asyncio.create_task(shielded(work()))
-    await begun.wait()
+    await started.wait()
     task.cancel()
     end.set()
     with pytest.raises(asyncio.CancelledError) as caught:
@@ -201,17 +213,19 @@ async def test_an_error_of_work_for_which_nobody_waits_any_more_is_not_told_long
     assert isinstance(caught.value.__cause__, ValueError)
     del caught, task
     gc.collect()
-    assert told == []
+    assert logged == []
 
 
-async def test_transactions_of_one_memory_wait_for_each_other(database: Database) -> None:
+async def test_transactions_of_one_memory_wait_for_each_other(database):
     await asyncio.gather(*(insert(database, f"{number}.md") for number in range(9)))
     assert await paths(database) == [f"{number}.md" for number in range(9)]
 
 
-async def test_a_lock_of_another_process_is_explained(database: Database, path: Path) -> None:
+async def test_a_lock_of_another_process_is_explained(database, path):
     await insert(database, "a.md")
-    other = choose_driver().connect(path, isolation_level=None)  # locks of two SQLites in one process do not meet
+    other = choose_driver().connect(
+        path, isolation_level=None
+    )  # the same SQLite library: another one ignores its locks
     try:
         other.execute("BEGIN IMMEDIATE")
         with pytest.raises(IndexBusyError) as caught:
@@ -229,24 +243,24 @@ async def test_a_lock_of_another_process_is_explained(database: Database, path: 
 
 
 @pytest.mark.parametrize("data", [b"x" * 5000, b"SQLite format 3\0" + b"\xff" * 5000], ids=["no database", "damaged"])
-async def test_a_damaged_index_is_set_aside_and_made_anew(path: Path, database: Database, data: bytes) -> None:
+async def test_a_damaged_index_is_set_aside_and_rebuilt(path, database, notices, data):
     put(path, data)
     await insert(database, "a.md")
     assert await paths(database) == ["a.md"]
     assert path.with_name("index.damaged.sqlite").read_bytes() == data
-    (note,) = database.notices
-    assert note.startswith("The index could not be used (")
-    assert note.endswith("). It was set aside as index.damaged.sqlite and made anew.")
+    (notice,) = waiting(notices)
+    assert notice.startswith("The index could not be used (")
+    assert notice.endswith("). It was set aside as index.damaged.sqlite and rebuilt.")
 
 
-async def test_an_empty_file_is_an_index_that_was_never_made(path: Path, database: Database) -> None:
+async def test_an_empty_file_is_an_empty_index(path, database, notices):
     put(path)
     assert await paths(database) == []
     await insert(database, "a.md")
-    assert (await paths(database), database.notices) == (["a.md"], [])
+    assert (await paths(database), waiting(notices)) == (["a.md"], [])
 
 
-async def test_the_index_of_another_version_is_made_anew(path: Path, database: Database) -> None:
+async def test_the_index_of_another_version_is_set_aside(path, database, notices):
     path.parent.mkdir()
     with sqlite3.connect(path) as old:
         old.execute("CREATE TABLE files (something)")
@@ -257,13 +271,16 @@ async def test_the_index_of_another_version_is_made_anew(path: Path, database: D
     assert await paths(database) == []
     await insert(database, "a.md")
     assert await paths(database) == ["a.md"]
-    assert database.notices == ["The index was made by another version of Kipu, or lacked a table. It was made anew."]
+    assert waiting(notices) == [
+        "The index could not be used (another version of Kipu made it, or a table is missing). It was set aside as "
+        "index.damaged.sqlite and rebuilt."
+    ]
+    with contextlib.closing(sqlite3.connect(path.with_name("index.damaged.sqlite"))) as aside:
+        assert aside.execute("SELECT something FROM files").fetchall() == [(1,)]
 
 
 @pytest.mark.parametrize("version", [0, 1, 70])
-async def test_the_database_of_another_program_is_moved_aside_whole(
-    path: Path, database: Database, version: int
-) -> None:
+async def test_the_database_of_another_program_is_moved_aside_and_kept(path, database, version):
     path.parent.mkdir()
     with sqlite3.connect(path) as other:
         other.execute("CREATE TABLE precious (something)")
@@ -277,7 +294,7 @@ async def test_the_database_of_another_program_is_moved_aside_whole(
 
 
 @pytest.mark.parametrize("linked", ["index.sqlite", "."])
-async def test_a_link_in_the_place_of_the_index_is_not_followed(path: Path, database: Database, linked: str) -> None:
+async def test_a_symlink_in_place_of_the_index_is_not_followed(path, database, linked):
     elsewhere = path.parent.parent / "elsewhere"
     elsewhere.mkdir()
     (elsewhere / "index.sqlite").write_bytes(b"precious")
@@ -294,9 +311,7 @@ async def test_a_link_in_the_place_of_the_index_is_not_followed(path: Path, data
 
 
 @pytest.mark.parametrize("table", ["files", "chunks", "strategies"])
-async def test_an_index_that_lacks_a_table_is_made_anew(
-    path: Path, workspace: Path, write: Write, config: Config, table: str
-) -> None:
+async def test_an_index_that_lacks_a_table_is_rebuilt(path, workspace, write, config, table):
     write("memory/a.md", "valkey")
     async with Memory(config()) as memory:
         await memory.index()
@@ -306,7 +321,7 @@ async def test_an_index_that_lacks_a_table_is_made_anew(
         assert len(await memory.search("valkey")) == 1
 
 
-async def test_a_strategy_whose_tables_are_gone_makes_them_anew(workspace: Path, write: Write, config: Config) -> None:
+async def test_missing_tables_of_a_strategy_are_rebuilt(workspace, write, config):
     write("memory/a.md", "valkey")
     async with Memory(config()) as memory:
         await memory.index()
@@ -318,7 +333,7 @@ async def test_a_strategy_whose_tables_are_gone_makes_them_anew(workspace: Path,
         assert len(await memory.search("valkey")) == 2
 
 
-async def test_an_index_that_is_removed_while_it_is_open_is_made_anew(path: Path, database: Database) -> None:
+async def test_an_index_that_is_removed_while_it_is_open_is_rebuilt(path, database):
     await insert(database, "a.md")
     assert await paths(database) == ["a.md"]
     for file in path.parent.glob("index.sqlite*"):
@@ -328,36 +343,34 @@ async def test_an_index_that_is_removed_while_it_is_open_is_made_anew(path: Path
     assert await paths(database) == ["b.md"]
 
 
-async def test_a_folder_in_the_place_of_the_index_is_explained(path: Path, database: Database) -> None:
+async def test_a_folder_in_place_of_the_index_is_explained(path, database):
     put(path / "something")
     with pytest.raises(IndexUnavailableError) as caught:
         await insert(database, "a.md")
     assert str(caught.value) == f"The index {path} cannot be used: unable to open database file."
 
 
-def test_an_index_that_cannot_be_opened_leaves_no_thread_behind(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_index_that_cannot_be_opened_leaves_no_thread(path, monkeypatch):
     path.mkdir(parents=True)
     raised: list[object] = []
     monkeypatch.setattr(threading, "excepthook", raised.append)
     before = set(threading.enumerate())
     for _ in range(20):
         with pytest.raises(IndexUnavailableError):
-            asyncio.run(paths(Database(path)))
+            asyncio.run(paths(Database(path, Notices())))
     for thread in set(threading.enumerate()) - before:
         thread.join()
     assert raised == []
 
 
-async def test_a_file_in_the_place_of_the_hidden_folder_is_explained(path: Path, database: Database) -> None:
+async def test_a_file_in_place_of_the_hidden_folder_is_explained(path, database):
     path.parent.write_text("not a folder", "utf-8")
     assert await paths(database) == []
     with pytest.raises(IndexUnavailableError, match="cannot be written"):
         await insert(database, "a.md")
 
 
-async def test_asking_for_the_state_of_a_damaged_index_changes_nothing(
-    workspace: Path, write: Write, config: Config
-) -> None:
+async def test_the_status_of_a_damaged_index_changes_nothing(workspace, write, config):
     write("memory/a.md", "valkey")
     index = workspace / ".kipu" / "index.sqlite"
     index.parent.mkdir()
@@ -368,7 +381,7 @@ async def test_asking_for_the_state_of_a_damaged_index_changes_nothing(
     assert index.read_bytes() == b"x" * 5000
 
 
-async def test_a_search_mends_a_damaged_index(workspace: Path, write: Write, config: Config) -> None:
+async def test_a_search_rebuilds_a_damaged_index(workspace, write, config):
     write("memory/a.md", "valkey")
     async with Memory(config()) as memory:
         await memory.index()
@@ -385,7 +398,7 @@ async def test_a_search_mends_a_damaged_index(workspace: Path, write: Write, con
 # --- the driver ----------------------------------------------------------------------------------------------------
 
 
-def test_the_driver_can_load_extensions_where_any_can() -> None:
+def test_the_driver_can_load_extensions_if_one_is_installed_that_can():
     driver = choose_driver()
     assert driver.sqlite_version_info >= (3, 35)
     if driver is sqlite3 and not hasattr(sqlite3.Connection, "enable_load_extension"):
@@ -393,6 +406,6 @@ def test_the_driver_can_load_extensions_where_any_can() -> None:
             import pysqlite3  # noqa: F401
 
 
-def test_errors_of_the_driver_and_of_the_standard_library_are_known() -> None:
+def test_errors_of_the_driver_and_of_the_standard_library_are_recognized():
     assert sqlite3.Error in sqlite_errors()
     assert choose_driver().Error in sqlite_errors()

@@ -16,9 +16,6 @@ from kipu.plugins.suggest import did_you_mean
 from kipu.testing import WordStrategy
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
-
     from distributions import Site
 
 STRATEGY = """
@@ -47,7 +44,7 @@ def states(plugins: Plugins) -> dict[str, tuple[str, str]]:
 # --- what is found -------------------------------------------------------------------------------------------------
 
 
-def test_a_plugin_is_listed_with_its_state_and_what_it_registers(site: Site) -> None:
+def test_a_plugin_is_listed_with_its_state_and_what_it_registers(site):
     site.plugin("kipu-strategy-graph", strategy("graph"), version="1.2")
     plugins = Plugins()
     assert plugins.infos == [
@@ -56,14 +53,14 @@ def test_a_plugin_is_listed_with_its_state_and_what_it_registers(site: Site) -> 
     assert plugins.problems == []
 
 
-def test_a_command_is_listed_and_not_imported(site: Site) -> None:
+def test_a_command_is_listed_and_not_imported(site):
     site.install("kipu-server", {"kipu.commands": {"serve": "kipu_server:serve"}}, kipu_server="raise SystemExit(3)")
     plugins = Plugins()
     assert plugins.infos == [PluginInfo("serve", "kipu-server", "1.0", "active", "", ["command serve"])]
     assert plugins.problems == []
 
 
-def test_a_distribution_may_have_several_plugins(site: Site) -> None:
+def test_a_distribution_may_have_several_plugins(site):
     site.install(
         "kipu-bundle",
         {"kipu": {"one": "bundle_one", "two": "bundle_two", "three": "bundle_three"}},
@@ -80,7 +77,7 @@ def test_a_distribution_may_have_several_plugins(site: Site) -> None:
     ]
 
 
-def test_a_plugin_may_register_several_kinds_and_names(site: Site) -> None:
+def test_a_plugin_may_register_several_kinds_and_names(site):
     site.standard()
     plugins = Plugins()
     assert [plugins.names(kind) for kind in ("chunker", "strategy", "postprocessor")] == [
@@ -149,7 +146,7 @@ def kipu_register_strategies(register):
         "no method",
     ],
 )
-def test_a_broken_plugin_is_reported_and_skipped(site: Site, source: str, reason: str) -> None:
+def test_a_broken_plugin_is_reported_and_skipped(site, source, reason):
     site.plugin("kipu-broken", source)
     site.plugin("kipu-strategy-graph", strategy("graph"))
     plugins = Plugins()
@@ -163,7 +160,7 @@ def test_a_broken_plugin_is_reported_and_skipped(site: Site, source: str, reason
     assert plugins.names("strategy") == ["graph"]
 
 
-def test_a_plugin_that_breaks_half_way_leaves_nothing_behind(site: Site) -> None:
+def test_a_plugin_that_breaks_half_way_leaves_nothing_behind(site):
     half = strategy("half") + (
         "\n@hookimpl\ndef kipu_register_postprocessors(register):\n    raise OSError('no disk')\n"
         "\n@hookimpl\ndef kipu_indexed(report):\n    raise OSError('no disk')\n"
@@ -175,7 +172,7 @@ def test_a_plugin_that_breaks_half_way_leaves_nothing_behind(site: Site) -> None
     assert len(plugins.problems) == 1
 
 
-def test_a_component_of_a_broken_plugin_is_explained(site: Site) -> None:
+def test_a_component_of_a_broken_plugin_is_explained(site):
     site.plugin("kipu-strategy-graph", "import networkx_that_is_not_there")
     with pytest.raises(PluginNotFoundError) as caught:
         Plugins().find("strategy", "graph")
@@ -188,7 +185,7 @@ def test_a_component_of_a_broken_plugin_is_explained(site: Site) -> None:
 NEWER = strategy("graph") + "\n@hookimpl\ndef kipu_from_the_future(something):\n    pass\n"
 
 
-def test_of_a_plugin_for_a_newer_kipu_the_known_hooks_are_used(site: Site) -> None:
+def test_of_a_plugin_for_a_newer_kipu_the_known_hooks_are_used(site):
     site.plugin("kipu-strategy-graph", NEWER)
     plugins = Plugins()
     reason = (
@@ -200,7 +197,7 @@ def test_of_a_plugin_for_a_newer_kipu_the_known_hooks_are_used(site: Site) -> No
     assert plugins.names("strategy") == ["graph"]
 
 
-def test_an_optional_hook_of_a_newer_kipu_is_ignored(site: Site) -> None:
+def test_an_optional_hook_of_a_newer_kipu_is_ignored(site):
     site.plugin(
         "kipu-strategy-graph",
         NEWER.replace("\n@hookimpl\ndef kipu_from", "\n@hookimpl(optionalhook=True)\ndef kipu_from"),
@@ -212,7 +209,7 @@ def test_an_optional_hook_of_a_newer_kipu_is_ignored(site: Site) -> None:
 # --- names ---------------------------------------------------------------------------------------------------------
 
 
-def test_a_name_that_two_plugins_register_is_an_error_where_it_is_used(site: Site) -> None:
+def test_a_name_that_two_plugins_register_is_an_error_where_it_is_used(site):
     site.plugin("kipu-strategy-graph", strategy("graph"), version="1.0")
     site.plugin("other-graph", strategy("graph"), version="2.0")
     site.plugin("kipu-strategy-newest", strategy("newest"))
@@ -228,7 +225,7 @@ def test_a_name_that_two_plugins_register_is_an_error_where_it_is_used(site: Sit
     assert Plugins({"other-graph": "-p"}).find("strategy", "graph").plugin == "kipu-strategy-graph 1.0"
 
 
-def test_an_unknown_name_is_explained(site: Site) -> None:
+def test_an_unknown_name_is_explained(site):
     site.plugin("kipu-strategy-graph", strategy("graph"))
     site.plugin("kipu-strategy-newest", strategy("newest"))
     plugins = Plugins()
@@ -243,7 +240,7 @@ def test_an_unknown_name_is_explained(site: Site) -> None:
     )
 
 
-def test_only_packages_of_kipu_itself_are_recommended(site: Site) -> None:
+def test_only_packages_of_kipu_itself_are_recommended(site):
     site.standard()
     for name, package in (("hybrid", " It comes with: pip install kipu-strategy-hybrid"), ("graph", "")):
         with pytest.raises(PluginNotFoundError) as caught:
@@ -262,7 +259,7 @@ def test_only_packages_of_kipu_itself_are_recommended(site: Site) -> None:
         ("", ["graph"], ""),
     ],
 )
-def test_a_similar_name_is_suggested(name: str, known: list[str], hint: str) -> None:
+def test_a_similar_name_is_suggested(name, known, hint):
     assert did_you_mean(name, known) == hint
 
 
@@ -270,7 +267,7 @@ def test_a_similar_name_is_suggested(name: str, known: list[str], hint: str) -> 
 
 
 @pytest.mark.parametrize("name", ["kipu-strategy-graph", "Kipu_Strategy.Graph", "strategy-graph", "STRATEGY_graph"])
-def test_a_plugin_is_blocked_by_its_distribution_or_its_entry_point(site: Site, name: str) -> None:
+def test_a_plugin_is_blocked_by_its_distribution_or_its_entry_point(site, name):
     site.plugin("kipu-strategy-graph", "raise RuntimeError('imported')")
     plugins = Plugins({name: "-p"})
     assert states(plugins) == {"kipu-strategy-graph": ("blocked", "blocked by -p")}
@@ -282,7 +279,7 @@ def test_a_plugin_is_blocked_by_its_distribution_or_its_entry_point(site: Site, 
     )
 
 
-def test_blocking_what_is_not_installed_is_reported(site: Site) -> None:
+def test_blocking_what_is_not_installed_is_reported(site):
     site.plugin("kipu-strategy-graph", strategy("graph"))
     site.install("kipu-server", {"kipu.commands": {"serve": "kipu_server:serve"}})
     assert Plugins({"kipu-strategy-grpah": "-p", "zzz": "KIPU_DISABLE_PLUGINS", "kipu-server": "-p"}).problems == [
@@ -291,16 +288,14 @@ def test_blocking_what_is_not_installed_is_reported(site: Site) -> None:
     ]
 
 
-def test_the_environment_variable_holds_names_separated_by_commas(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_environment_variable_holds_names_separated_by_commas(monkeypatch):
     monkeypatch.setenv("KIPU_DISABLE_PLUGINS", " kipu-one, two ,,")
     assert disabled_by_environment() == ["kipu-one", "two"]
     monkeypatch.delenv("KIPU_DISABLE_PLUGINS")
     assert disabled_by_environment() == []
 
 
-async def test_plugins_are_blocked_by_the_environment_and_the_configuration(
-    site: Site, workspace: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_plugins_are_blocked_by_the_environment_and_the_configuration(site, workspace, monkeypatch):
     site.standard()
     site.plugin("kipu-one", "raise RuntimeError('imported')")
     site.plugin("kipu-two", "raise RuntimeError('imported')")
@@ -361,9 +356,7 @@ def options(site: Site) -> Plugins:
     return plugins
 
 
-async def test_an_option_switches_its_stage_on_for_one_search(
-    options: Plugins, config: Callable[..., MemoryConfig], write: Callable[[str, str], Path]
-) -> None:
+async def test_an_option_switches_its_stage_on_for_one_search(options, config, write):
     write("memory/a.md", "valkey\n\nvalkey two\n")
     async with Memory(config(), plugins=options) as memory:
         assert len(await memory.search("valkey")) == 2
@@ -371,9 +364,7 @@ async def test_an_option_switches_its_stage_on_for_one_search(
         assert len(await memory.search("valkey")) == 2
 
 
-async def test_a_per_call_option_replaces_the_configured_one(
-    options: Plugins, config: Callable[..., MemoryConfig], write: Callable[[str, str], Path]
-) -> None:
+async def test_a_per_call_option_replaces_the_configured_one(options, config, write):
     write("memory/a.md", "valkey\n\nvalkey two\n")
     async with Memory(config(postprocessors=[{"use": "first", "count": 1}]), plugins=options) as memory:
         assert len(await memory.search("valkey")) == 1
@@ -381,9 +372,7 @@ async def test_a_per_call_option_replaces_the_configured_one(
         assert len(await memory.search("valkey")) == 1
 
 
-async def test_an_option_of_a_strategy_reaches_it_and_only_it(
-    options: Plugins, config: Callable[..., MemoryConfig], write: Callable[[str, str], Path]
-) -> None:
+async def test_an_option_of_a_strategy_reaches_it_and_only_it(options, config, write):
     write("memory/a.md", "valkey")
     async with Memory(config(), plugins=options) as memory:
         results = await memory.search("valkey", strategy="scored", fixed_score=0.25)
@@ -397,7 +386,7 @@ async def test_an_option_of_a_strategy_reaches_it_and_only_it(
     )
 
 
-async def test_an_unknown_option_is_refused(options: Plugins, config: Callable[..., MemoryConfig]) -> None:
+async def test_an_unknown_option_is_refused(options, config):
     async with Memory(config(), plugins=options) as memory:
         with pytest.raises(PluginNotFoundError) as caught:
             await memory.search("valkey", frist=3)
@@ -416,16 +405,14 @@ async def test_an_unknown_option_is_refused(options: Plugins, config: Callable[.
         ({"fixed_score": "0.5", "strategy": "scored"}, "fixed_score must be a number, not '0.5'."),
     ],
 )
-async def test_an_invalid_per_call_option_is_refused_as_in_the_file(
-    options: Plugins, config: Callable[..., MemoryConfig], given: dict[str, Any], message: str
-) -> None:
+async def test_an_invalid_per_call_option_is_refused_as_in_the_file(options, config, given, message):
     async with Memory(config(), plugins=options) as memory:
         with pytest.raises(QueryError) as caught:
             await memory.search("valkey", **given)
     assert str(caught.value) == message
 
 
-def test_without_plugins_there_are_no_options(site: Site) -> None:
+def test_without_plugins_there_are_no_options(site):
     with pytest.raises(PluginNotFoundError) as caught:
         Plugins().find_per_call_option("min_score")
     assert str(caught.value) == 'No installed plugin has an option "min_score" for a search.'
@@ -444,7 +431,7 @@ class Dropping:
         return hits[1:]
 
 
-async def test_a_strategy_that_raises_is_named(memory: Memory) -> None:
+async def test_a_strategy_that_raises_is_named(memory):
     memory.register_strategy("failing", Failing())
     with pytest.raises(PluginFailedError) as caught:
         await memory.search("anything", strategy="failing")
@@ -452,7 +439,7 @@ async def test_a_strategy_that_raises_is_named(memory: Memory) -> None:
     assert isinstance(caught.value.__cause__, ValueError)
 
 
-async def test_a_program_registers_components_without_a_plugin(memory: Memory, write: Callable[[str, str], Path]) -> None:
+async def test_a_program_registers_components_without_a_plugin(memory, write):
     write("memory/a.md", "valkey\n\nvalkey two\n")
     memory.register_strategy("mine", Scored())
     assert len(await memory.search("valkey", strategy="mine")) == 2
@@ -460,17 +447,19 @@ async def test_a_program_registers_components_without_a_plugin(memory: Memory, w
     assert len(await memory.search("valkey", strategy="mine")) == 1
 
 
-async def test_a_name_is_registered_once(memory: Memory) -> None:
+async def test_a_name_is_registered_once(memory):
     memory.register_strategy("mine", WordStrategy())
     with pytest.raises(ConfigurationError) as caught:
         memory.register_strategy("mine", WordStrategy())
     assert str(caught.value) == 'There is a strategy "mine" already; register yours under another name.'
 
 
-async def test_only_components_can_be_registered(memory: Memory) -> None:
+async def test_only_components_can_be_registered(memory):
     with pytest.raises(ConfigurationError, match=r'^The strategy "x" must be an object with a method search\(\), not '):
         memory.register_strategy("x", Dropping())  # type: ignore[arg-type]
-    with pytest.raises(ConfigurationError, match=r'^The post-processor "x" must be an object with a method process\(\)'):
+    with pytest.raises(
+        ConfigurationError, match=r'^The post-processor "x" must be an object with a method process\(\)'
+    ):
         memory.register_postprocessor("x", Dropping)  # type: ignore[arg-type]
 
 
@@ -487,9 +476,7 @@ class Stateful:
         return ParagraphChunker().chunk(document)
 
 
-async def test_the_state_of_a_chunker_does_not_outdate_the_index(
-    workspace: Path, write: Callable[[str, str], Path]
-) -> None:
+async def test_the_state_of_a_chunker_does_not_outdate_the_index(workspace, write):
     from kipu import IndexConfig
 
     write("memory/a.md", "valkey")
@@ -520,9 +507,7 @@ class Counting:
         return [Hit(chunk, 1.0) for chunk in (await index.chunks(row[0] for row in rows)).values()]
 
 
-async def test_another_strategy_under_the_same_name_gets_tables_of_its_own(
-    config: Callable[..., MemoryConfig], write: Callable[[str, str], Path]
-) -> None:
+async def test_another_strategy_under_the_same_name_gets_tables_of_its_own(config, write):
     write("memory/a.md", "valkey")
     for strategy in (WordStrategy(), Counting()):
         async with Memory(config(strategy=Failing())) as memory:
@@ -530,7 +515,7 @@ async def test_another_strategy_under_the_same_name_gets_tables_of_its_own(
             assert len(await memory.search("valkey", strategy="mine")) == 1
 
 
-def test_an_option_with_a_reserved_name_breaks_the_plugin(site: Site) -> None:
+def test_an_option_with_a_reserved_name_breaks_the_plugin(site):
     site.plugin(
         "kipu-postprocessor-mine",
         """
@@ -556,7 +541,7 @@ def kipu_register_postprocessors(register):
     )
 
 
-def test_a_typo_in_the_name_of_a_hook_is_explained(site: Site) -> None:
+def test_a_typo_in_the_name_of_a_hook_is_explained(site):
     site.plugin("kipu-strategy-graph", NEWER.replace("kipu_from_the_future", "kipu_register_strategie"))
     assert Plugins().infos[0].reason == (
         f"uses kipu_register_strategie, which kipu-core {__version__} does not have. "
@@ -564,7 +549,7 @@ def test_a_typo_in_the_name_of_a_hook_is_explained(site: Site) -> None:
     )
 
 
-def test_a_plugin_without_a_hook_is_reported(site: Site) -> None:
+def test_a_plugin_without_a_hook_is_reported(site):
     site.plugin("kipu-postprocessor-mine", "def kipu_register_postprocessors(register): ...")
     plugins = Plugins()
     assert plugins.infos[0].reason == "has no hook: is @hookimpl missing?"
