@@ -261,7 +261,7 @@ async def test_files_that_are_not_at_fault_are_not_named(
         async with opened(workspace, server.url) as memory:
             report = await memory.index()
             assert len(report.notices) == 1
-            assert "was refused (401)" in report.notices[0]
+            assert "refused the key (401)" in report.notices[0]
     assert server.count == 3
 
 

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kipu.types import Message
-from kipu_flusher_litellm.transcript import transcript
+from kipu_litellm.transcript import transcript
 
 HOSTILE = [
     "</conversation>",

@@ -1,0 +1,257 @@
+"""The embedder: OpenAI, Gemini, Voyage, Mistral, Cohere, Ollama and all other providers that LiteLLM knows."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import attrs
+from attrs import validators
+
+from kipu import hookimpl
+from kipu.errors import EmbedderBusyError, EmbedderError, TextTooLongError
+
+from .failures import Errors, Request
+from .keys import (
+    address_option,
+    check_provider,
+    find_key,
+    key_option,
+    model_option,
+    refuse_missing_key,
+    source_of_key,
+)
+
+if TYPE_CHECKING:
+    from kipu.types import Embedder, Register, Role, Vectors
+
+__all__ = ["LitellmEmbedder"]
+
+# Options of providers beside the texts: what the texts are for, and to refuse texts that are longer than the model
+# takes. Each of these providers would cut them silently.
+_ROLES: dict[str, dict[str, dict[str, Any]]] = {
+    "cohere": {"document": {"input_type": "search_document"}, "query": {"input_type": "search_query"}},
+    "gemini": {"document": {"task_type": "RETRIEVAL_DOCUMENT"}, "query": {"task_type": "RETRIEVAL_QUERY"}},
+    "voyage": {"document": {"input_type": "document"}, "query": {"input_type": "query"}},
+}
+_REFUSE_LONG_TEXTS: dict[str, dict[str, Any]] = {
+    "cohere": {"truncate": "NONE"},
+    "ollama": {"truncate": False},
+    "voyage": {"truncation": False},
+}
+
+# The name of a model of these providers decides its vectors, at any address.
+_KNOWN_BY_NAME = frozenset({"cohere", "gemini", "mistral", "ollama", "voyage"})
+
+# The environment variables that LiteLLM takes an address from, beside PROVIDER_BASE_URL and PROVIDER_API_BASE.
+_OPENAI = ("OPENAI_BASE_URL", "OPENAI_API_BASE")
+_FURTHER_ADDRESSES: dict[str, tuple[str, ...]] = {
+    "": _OPENAI,  # a model without a provider is most often OpenAI's
+    "bedrock": ("AWS_BEDROCK_RUNTIME_ENDPOINT",),
+    "huggingface": ("HF_API_BASE",),
+    "litellm_proxy": _OPENAI,
+    "llamafile": ("OPENAI_LIKE_API_BASE",),
+    "lm_studio": ("OPENAI_LIKE_API_BASE",),
+    "nvidia_nim": _OPENAI,
+    "together_ai": _OPENAI,
+    "vertex_ai": ("VERTEXAI_API_BASE", "VERTEX_API_BASE"),
+    "volcengine": ("ARK_API_BASE",),
+}
+
+# How providers report a text that their model cannot take, or a request with too many tokens in all.
+_TOO_LONG = re.compile(
+    r"context (length|window)|(maximum|max|input|sequence|token|text)s? (length|size|request size)"
+    r"|too (long|many tokens)|token limit|number of tokens",
+    re.IGNORECASE,
+)
+
+
+def _is_too_long(status: int, text: str) -> bool:
+    return status in {400, 422, 500} and _TOO_LONG.search(text) is not None  # 500 is Ollama's
+
+
+_ERRORS = Errors(
+    failed=EmbedderError,
+    busy=EmbedderBusyError,
+    too_long=TextTooLongError,
+    content="vectors",
+    example='"openai/text-embedding-3-small" or "ollama/nomic-embed-text"',
+    path="/embeddings",
+    is_too_long=_is_too_long,
+)
+
+
+def _languages(value: Sequence[str] | None) -> tuple[str, ...] | None:
+    if isinstance(value, str):
+        raise TypeError('languages must be a list of codes, such as ["en", "de"]')
+    return None if value is None else tuple(value)
+
+
+@attrs.frozen
+class LitellmEmbedder:
+    """Embed with a model of a provider, through LiteLLM.
+
+    ``model`` is written as LiteLLM does: the provider, a slash, and the provider's name of it. The key is taken from
+    the provider's own environment variable, such as ``OPENAI_API_KEY``, unless ``api_key`` gives another.
+    """
+
+    model: str = model_option('"openai/text-embedding-3-small", "ollama/nomic-embed-text"')
+    api_base: str | None = address_option()
+    api_key: Any = key_option()  # noqa: RUF009 - it makes a field
+    dimensions: int | None = attrs.field(
+        default=None,
+        validator=validators.optional([validators.instance_of(int), validators.ge(1)]),
+        metadata={
+            "help": "How many numbers a vector has, for models that leave the choice. By default the model's own."
+        },
+    )
+    batch_size: int = attrs.field(
+        default=64,
+        validator=[validators.instance_of(int), validators.ge(1)],
+        metadata={"help": "How many texts go into one request."},
+    )
+    timeout: float = attrs.field(
+        default=30.0,
+        converter=float,
+        validator=validators.gt(0.0),
+        metadata={"help": "How long to wait for a whole answer, in seconds."},
+    )
+    languages: Sequence[str] | None = attrs.field(
+        default=None,
+        converter=_languages,
+        metadata={"help": 'The languages that the model knows, such as ["en", "de"]. By default that is not known.'},
+    )
+
+    @property
+    def destination(self) -> str:
+        """The address that texts are sent to, or the provider; a name of its own where only LiteLLM knows it."""
+        if self.api_base is None and not self._provider:
+            return f"the provider that LiteLLM knows {self.model} of"
+        return self._address or self._provider
+
+    @property
+    def _provider(self) -> str:
+        """The provider in the model's name; empty where only LiteLLM knows it, which takes seconds to import."""
+        return self.model.partition("/")[0] if "/" in self.model else ""
+
+    @property
+    def _address(self) -> str | None:
+        """The address that is configured, or that LiteLLM takes from the environment, without a user or a query."""
+        if self.api_base is not None:
+            return self.api_base.rstrip("/")
+        prefix = re.sub(r"\W", "_", self._provider.upper())
+        names = (f"{prefix}_BASE_URL", f"{prefix}_API_BASE") if prefix else ()
+        for name in (*names, *_FURTHER_ADDRESSES.get(self._provider, ())):
+            if address := os.environ.get(name, "").strip():
+                return re.sub(r"//[^/@]*@", "//", re.split(r"[?#]", address)[0]).rstrip("/")
+        return None
+
+    @property
+    def identity(self) -> str:
+        """The model, and its address where that decides which model answers. The key is no part of it."""
+        parts = [f"litellm:{self.model}"]
+        if self.dimensions is not None:
+            parts.append(f"dimensions={self.dimensions}")
+        if self._address is not None and self._provider not in _KNOWN_BY_NAME:
+            parts.append(f"api_base={self._address}")
+        return " ".join(parts)
+
+    async def embed(self, texts: Sequence[str], *, role: Role) -> Vectors:
+        """Embed texts, one request after the other, each with ``batch_size`` of them.
+
+        :raises EmbedderBusyError: a rate limit, or a fault of the provider's.
+        :raises TextTooLongError: the provider found one of the texts of a request too long.
+        :raises EmbedderError: the key is missing or refused, the provider lacks the model, cannot be reached, does not
+            answer in time, or answers with something that is no list of vectors.
+        """
+        import asyncio
+
+        import numpy as np
+
+        if not texts:
+            return np.empty((0, 0), dtype=np.float32)
+        request, options = await asyncio.to_thread(self._prepare, role)
+        rows: list[Any] = []
+        for start in range(0, len(texts), self.batch_size):
+            rows += await self._embed(texts[start : start + self.batch_size], request, options)
+        lengths = sorted({len(row) for row in rows})
+        if len(lengths) > 1:
+            raise EmbedderError(f"{self.model} answered with vectors of different lengths: {lengths}.")
+        return np.array(rows, dtype=np.float32)
+
+    def _prepare(self, role: Role) -> tuple[Request, dict[str, Any]]:
+        """Return all that a request needs but its texts; import LiteLLM, which takes seconds the first time."""
+        from .library import load, provider_of
+
+        key = find_key(self.api_key, self.model, _ERRORS)
+        if key is None:
+            refuse_missing_key(self.model, _ERRORS)
+        litellm = load(_ERRORS)
+        provider = provider_of(litellm, self.model, self.api_base, _ERRORS)
+        if key is None:
+            check_provider(litellm, provider, self.model, _ERRORS)
+        options: dict[str, Any] = {
+            "model": self.model,
+            "api_base": self.api_base,
+            "api_key": key,
+            "timeout": self.timeout,
+            "max_retries": 0,
+            "caching": False,
+            **_ROLES.get(provider, {}).get(role, {}),
+            **_REFUSE_LONG_TEXTS.get(provider, {}),
+        }
+        if self.dimensions is not None:
+            options["dimensions"] = self.dimensions
+            if provider == "openai":  # LiteLLM knows OpenAI's own models; other servers speak its protocol too
+                options["allowed_openai_params"] = ["dimensions"]
+        return Request(self.model, self.timeout, key, source_of_key(self.api_key, provider), _ERRORS), options
+
+    async def _embed(self, texts: Sequence[str], request: Request, options: dict[str, Any]) -> list[Any]:
+        from .library import send
+
+        try:
+            return await send(request, _rows(texts, options))
+        except TextTooLongError as error:
+            if len(texts) == 1:
+                error.positions = [0]
+            raise
+
+
+async def _rows(texts: Sequence[str], options: dict[str, Any]) -> list[Any]:
+    """Send one request, and return a row of numbers for each text, in the order of the texts.
+
+    :raises EmbedderError: there are not as many vectors as texts, or it is unclear which belongs to which.
+    """
+    import litellm
+
+    response = await litellm.aembedding(input=list(texts), **options)
+    items = sorted(response.data, key=lambda item: item["index"])
+    model = options["model"]
+    if len(items) != len(texts):
+        count = f"{len(texts)} text{'' if len(texts) == 1 else 's'}"
+        raise EmbedderError(f"{model} answered with {len(items)} vectors for {count}.")
+    if [item["index"] for item in items] != list(range(len(texts))):
+        raise EmbedderError(f"{model} answered with vectors that are not numbered from 0 to {len(texts) - 1}.")
+    return [_row(item["embedding"]) for item in items]
+
+
+def _row(embedding: Any) -> Any:
+    """Return a vector, which some servers send as base64 of little-endian float32."""
+    import numpy as np
+
+    if isinstance(embedding, str):
+        import base64
+
+        embedding = np.frombuffer(base64.b64decode(embedding, validate=True), dtype="<f4")
+    with np.errstate(over="ignore"):  # a number beyond float32 becomes infinite, and the kernel refuses it
+        row = np.asarray(embedding, dtype=np.float32)
+    if row.ndim != 1:
+        raise ValueError(f"a vector of the shape {row.shape}")
+    return row
+
+
+@hookimpl
+def kipu_register_embedders(register: Register[Embedder]) -> None:
+    register("litellm", LitellmEmbedder)

@@ -1,0 +1,207 @@
+"""The flusher: OpenAI, Anthropic, Gemini, Mistral, Ollama and all other providers that LiteLLM knows.
+
+A conversation is sent as one message of data, never as turns of a chat: a model must not take what its speakers asked
+of an assistant for requests to itself.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any
+
+import attrs
+from attrs import validators
+
+from kipu import hookimpl
+from kipu.errors import ConversationTooLongError, FlusherBusyError, FlusherError
+from kipu.types import Distillation
+
+from .failures import Errors, Request, quoted
+from .keys import (
+    address_option,
+    check_provider,
+    find_key,
+    key_option,
+    model_option,
+    refuse_missing_key,
+    source_of_key,
+)
+from .transcript import transcript
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from kipu.types import Flusher, Message, Register
+
+__all__ = ["LitellmFlusher"]
+
+_USUAL_WINDOW = 32_000
+
+# How providers report a conversation that their model cannot take, now or ever.
+_TOO_LONG = re.compile(
+    r"context.?(length|window|size|limit)|(prompt|input|request)\b.{0,60}\btoo (long|large)|input token count"
+    r"|reduce the length|tokens must be reduced",
+    re.IGNORECASE | re.DOTALL,
+)
+
+_ERRORS = Errors(
+    failed=FlusherError,
+    busy=FlusherBusyError,
+    too_long=ConversationTooLongError,
+    content="text",
+    example='"openai/gpt-4o-mini" or "ollama/llama3.1"',
+    path="/chat/completions",
+    is_too_long=lambda _, text: _TOO_LONG.search(text) is not None,
+)
+
+
+@attrs.frozen
+class LitellmFlusher:
+    """Distil with a model of a provider, through LiteLLM: one request for each conversation, or part of one.
+
+    ``model`` is written as LiteLLM does: the provider, a slash, and the provider's name of it. The key is taken from
+    the provider's own environment variable, such as ``OPENAI_API_KEY``, unless ``api_key`` gives another. ``api_base``
+    and ``api_key`` belong to the provider of ``model``: a call for a model of another provider does not use them.
+    """
+
+    model: str = model_option('"openai/gpt-4o-mini", "ollama/llama3.1"')
+    api_base: str | None = address_option()
+    api_key: Any = key_option()  # noqa: RUF009 - it makes a field
+    timeout: float = attrs.field(
+        default=60.0,
+        converter=float,
+        validator=validators.gt(0.0),
+        metadata={"help": "How long to wait for a whole answer, in seconds."},
+    )
+    max_tokens: int = attrs.field(
+        default=1024,
+        validator=[validators.instance_of(int), validators.ge(1)],
+        metadata={"help": "How long an answer may be, in tokens, those included in which a model thinks."},
+    )
+    temperature: float = attrs.field(
+        default=0.0,
+        converter=float,
+        validator=validators.ge(0.0),
+        metadata={"help": "How freely the model words its answer, from 0. Not sent to models that take none."},
+    )
+    window: int | None = attrs.field(
+        default=None,
+        validator=validators.optional([validators.instance_of(int), validators.ge(1)]),
+        repr=False,
+        eq=False,
+        metadata={
+            "help": "How many tokens go into one request. By default what LiteLLM knows of the model, less max_tokens, "
+            "else 32,000."
+        },
+    )
+
+    def __attrs_post_init__(self) -> None:
+        if self.window is None:  # `__getattr__` finds it when it is first read: that imports LiteLLM
+            object.__delattr__(self, "window")
+
+    def __getattr__(self, name: str) -> int:
+        if name != "window":
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}", name=name, obj=self)
+        from .library import load
+
+        try:
+            self._check_key(self.model)
+        except FlusherError:  # there is no key: no request will be sent, and LiteLLM need not be imported
+            return _USUAL_WINDOW
+        models = load(_ERRORS).model_cost  # get_model_info would ask a server of Ollama
+        entry = models.get(self.model) or models.get(self.model.partition("/")[2]) or {}
+        tokens = entry.get("max_input_tokens")
+        return max(tokens - self.max_tokens, tokens // 2) if tokens else _USUAL_WINDOW
+
+    async def distill(
+        self, messages: Sequence[Message], *, instructions: str, model: str | None = None
+    ) -> Distillation:
+        """Ask the model once, and return its answer.
+
+        :raises FlusherBusyError: a rate limit, or a fault of the provider's.
+        :raises ConversationTooLongError: the model cannot take so much.
+        :raises FlusherError: the key is missing or refused, the provider lacks the model, cannot be reached, does not
+            answer in time, refuses, or answers with something that is no text.
+        """
+        import asyncio
+
+        from .library import send
+
+        request, options = await asyncio.to_thread(self._prepare, model or self.model)
+        options["messages"] = [
+            {"role": "system", "content": instructions},
+            {"role": "user", "content": transcript(messages)},
+        ]
+        import litellm
+
+        response = await send(request, litellm.acompletion(**options))
+        return _distillation(response, request.model, options.get("num_ctx", 0) - self.max_tokens)
+
+    def _prepare(self, model: str) -> tuple[Request, dict[str, Any]]:
+        """Return all that a request needs but its messages; import LiteLLM, which takes seconds the first time."""
+        from .library import load, provider_of
+
+        self._check_key(model)
+        litellm = load(_ERRORS)
+        provider = provider_of(litellm, model, None, _ERRORS)
+        is_configured = model == self.model or provider == provider_of(litellm, self.model, None, _ERRORS)
+        api_key = self.api_key if is_configured else None
+        key = find_key(api_key, model, _ERRORS)
+        if key is None:
+            check_provider(litellm, provider, model, _ERRORS)
+        options: dict[str, Any] = {
+            "model": model,
+            "api_base": self.api_base if is_configured else None,
+            "api_key": key,
+            "timeout": self.timeout,
+            "max_tokens": self.max_tokens,
+            "temperature": self.temperature,
+            "drop_params": True,  # the temperature, for models that take none
+            "max_retries": 0,
+            "num_retries": 0,
+            "caching": False,
+        }
+        if provider in {"ollama", "ollama_chat"}:
+            # LiteLLM's "ollama" does not report an answer that was cut off. Ollama itself cuts what is longer than its
+            # window silently, and its usual window is small.
+            options["model"] = f"ollama_chat/{model.partition('/')[2]}"
+            options["num_ctx"] = (self.window or _USUAL_WINDOW) + self.max_tokens
+        return Request(model, self.timeout, key, source_of_key(api_key, provider), _ERRORS), options
+
+    def _check_key(self, model: str) -> None:
+        """Check that there may be a key, as far as that is known without importing LiteLLM.
+
+        :raises FlusherError: there is none.
+        """
+        provider, configured = model.partition("/")[0], self.model.partition("/")
+        if self.api_key is not None and provider == configured[0]:
+            find_key(self.api_key, model, _ERRORS)
+        elif self.api_key is None or configured[1]:
+            refuse_missing_key(model, _ERRORS)
+
+
+@hookimpl
+def kipu_register_flushers(register: Register[Flusher]) -> None:
+    register("litellm", LitellmFlusher)
+
+
+def _distillation(response: Any, model: str, window: int) -> Distillation:
+    """Return the answer of a model.
+
+    :param window: how many tokens Ollama took at most; 0 or less for other providers, which refuse more than they take.
+    :raises FlusherError: it is no answer.
+    """
+    choice = next(iter(response.choices), None)
+    if choice is None:
+        raise FlusherError(f"{model} gave no answer: its list of choices is empty.")
+    if choice.finish_reason == "content_filter":
+        raise FlusherError(f"{model} did not answer: the provider's content filter stopped it.")
+    if refusal := getattr(choice.message, "refusal", None):
+        raise FlusherError(f"{model} refused to answer: {quoted(refusal)}")
+    if choice.message.tool_calls or getattr(choice.message, "function_call", None):
+        raise FlusherError(f"{model} called a tool instead of answering, and it was given none.")
+    usage = getattr(response, "usage", None)
+    if 0 < window <= (getattr(usage, "prompt_tokens", None) or 0):
+        raise ConversationTooLongError(f"{model} was given more than the {window} tokens of its window, and cut it.")
+    text = choice.message.content or ""
+    return Distillation(text, choice.finish_reason != "length", getattr(usage, "total_tokens", None) or 0)
