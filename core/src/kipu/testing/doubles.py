@@ -127,12 +127,14 @@ class ScriptedFlusher:
     script: Sequence[Any] = ("- a fact",)
     window: int | None = None
     calls: list[list[Message]] = attrs.field(factory=list, init=False)  # the messages of each call
+    instructions: list[str] = attrs.field(factory=list, init=False)  # those of each call
 
     async def distill(
         self, messages: Sequence[Message], *, instructions: str, model: str | None = None
     ) -> Distillation:
         """Return what the script says, and note the call."""
         self.calls.append(list(messages))
+        self.instructions.append(instructions)
         answer = await _follow(self.script, len(self.calls), list(messages))
         return Distillation(answer) if isinstance(answer, str) else answer
 
