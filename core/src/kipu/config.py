@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import attrs
 
 from .errors import ConfigurationError
-from .options import boolean, number, option, optional, rule, texts, whole_number
+from .options import Rule, boolean, number, option, optional, texts, whole_number
 from .plugins.build import structure
 
 if TYPE_CHECKING:
@@ -75,17 +75,17 @@ def _to_path(value: Any) -> Path:
         raise ConfigurationError(f"The workspace must be a path, not {value!r}.") from None
 
 
-_component = rule('a name such as "example", or a table such as { use = "example", ... }', _is_component)
-_components = rule(
+_component = Rule('a name such as "example", or a table such as { use = "example", ... }', _is_component)
+_components = Rule(
     'a list of names such as "example", or of tables such as { use = "example", ... }',
     lambda value: isinstance(value, (list, tuple)) and all(map(_is_component, value)),
 )
-_timezone = rule('the name of a time zone such as "Europe/Berlin"', _is_timezone)
+_timezone = Rule('the name of a time zone such as "Europe/Berlin"', _is_timezone)
 
 
 def _table(cls: type) -> Any:
     """Make a field for a table of options."""
-    return option(cls, rule(f"a {cls.__name__}", lambda value: isinstance(value, cls)))
+    return option(cls, Rule(f"a {cls.__name__}", lambda value: isinstance(value, cls)))
 
 
 @attrs.frozen
@@ -95,7 +95,7 @@ class FilesConfig:
     paths: Sequence[str] = option(list, texts, "Further files and folders, relative to the workspace or absolute.")
     exclude: Sequence[str] = option(
         list,
-        [texts, rule("without more than four stars between two slashes", _is_simple)],
+        [texts, Rule("without more than four stars between two slashes", _is_simple)],
         "What to leave out, in the syntax of .gitignore, relative to the workspace.",
     )
     max_bytes: int = option(

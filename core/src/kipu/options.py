@@ -20,22 +20,35 @@ from .errors import ConfigurationError
 
 __all__ = [
     "Rule",
-    "any_of",
     "boolean",
     "describe",
     "languages",
+    "mapping_of",
     "number",
     "one_of",
     "option",
     "optional",
-    "rule",
     "text",
     "texts",
     "whole_number",
 ]
 
-Rule = Callable[[Any, "attrs.Attribute[Any]", Any], None]
-"""A validator of attrs: called with the instance, the field and the value; raises ConfigurationError."""
+
+@attrs.frozen
+class Rule:
+    """What the value of an option must be: a validator of attrs.
+
+    ``expected`` is a phrase for the message, and ``holds`` returns whether a value is that: "half_life must be a
+    number above 0, not -3".
+    """
+
+    expected: str
+    holds: Callable[[Any], bool]
+
+    def __call__(self, instance: Any, attribute: attrs.Attribute[Any], value: Any) -> None:
+        """Raise ConfigurationError unless the rule holds."""
+        if not self.holds(value):
+            raise ConfigurationError(f"{attribute.name} must be {self.expected}, not {describe(value)}")
 
 
 def option(
@@ -70,37 +83,23 @@ def option(
     return attrs.field(**given, validator=validator, metadata=metadata, **field)
 
 
-def rule(expected: str, holds: Callable[[Any], bool]) -> Rule:
-    """Make a rule from a phrase that says what a value must be, and a function that returns whether it is.
-
-    The message is one sentence: "half_life must be a number above 0, not -3".
-    """
-
-    def check(instance: Any, attribute: attrs.Attribute[Any], value: Any) -> None:
-        if not holds(value):
-            raise ConfigurationError(f"{attribute.name} must be {expected}, not {describe(value)}")
-
-    check.expected, check.holds = expected, holds  # type: ignore[attr-defined]
-    return check
-
-
 def describe(value: Any) -> str:
     """Describe a value in a message. A table of options may hold a key, so its content is not shown."""
     return f"a {type(value).__name__}" if isinstance(value, (dict, list, tuple)) else repr(value)
 
 
-boolean = rule("true or false", lambda value: isinstance(value, bool))
+boolean = Rule("true or false", lambda value: isinstance(value, bool))
 """A rule: true or false."""
 
-text = rule("a text in quotes", lambda value: isinstance(value, str))
+text = Rule("a text in quotes", lambda value: isinstance(value, str))
 """A rule: a text."""
 
-texts = rule(
+texts = Rule(
     "a list of texts", lambda value: isinstance(value, (list, tuple)) and all(isinstance(part, str) for part in value)
 )
 """A rule: a list of texts."""
 
-languages = rule(
+languages = Rule(
     'a list of ISO 639-1 codes such as "en"',
     lambda value: (
         value is None
@@ -115,7 +114,7 @@ languages = rule(
 
 def whole_number(at_least: int = 0, at_most: int | None = None) -> Rule:
     """Make a rule: a whole number in a range, both ends included."""
-    return rule(
+    return Rule(
         f"a whole number {_range(at_least, at_most)}",
         lambda value: type(value) is int and value >= at_least and (at_most is None or value <= at_most),
     )
@@ -137,7 +136,7 @@ def number(at_least: float | None = None, at_most: float | None = None, *, above
             and (at_most is None or value <= at_most)
         )
 
-    return rule(expected, holds)
+    return Rule(expected, holds)
 
 
 def _range(low: float | None, high: float | None) -> str:
@@ -148,20 +147,19 @@ def _range(low: float | None, high: float | None) -> str:
 
 def one_of(*names: str) -> Rule:
     """Make a rule: one of a few texts."""
-    return rule(f"one of {', '.join(names)}", lambda value: value in names)
+    return Rule(f"one of {', '.join(names)}", lambda value: value in names)
 
 
-def optional(other: Rule) -> Rule:
-    """Make a rule: None, or what another rule allows."""
-    return any_of(other, rule("nothing", lambda value: value is None))
+def optional(rule: Rule) -> Rule:
+    """Make a rule: what another rule allows, or None."""
+    return Rule(rule.expected, lambda value: value is None or rule.holds(value))
 
 
-def any_of(*rules: Rule) -> Rule:
-    """Make a rule: what any of some rules allows. The message is that of the first."""
-    holds: list[Callable[[Any], bool]] = [each.holds for each in rules]  # type: ignore[attr-defined]
-    return rule(rules[0].expected, lambda value: any(check(value) for check in holds))  # type: ignore[attr-defined]
-
-
-def is_mapping_of(value: Any, holds: Callable[[Any], bool]) -> bool:
-    """Return whether a value is a mapping from texts to values for which ``holds`` is true."""
-    return isinstance(value, Mapping) and all(isinstance(key, str) and holds(part) for key, part in value.items())
+def mapping_of(rule: Rule) -> Rule:
+    """Make a rule: a table whose values each follow another rule."""
+    return Rule(
+        f"a table whose values are each {rule.expected}",
+        lambda value: (
+            isinstance(value, Mapping) and all(isinstance(key, str) and rule.holds(part) for key, part in value.items())
+        ),
+    )

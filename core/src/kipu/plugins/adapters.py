@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
-from functools import cached_property
-from typing import TYPE_CHECKING, Any, NoReturn
+from collections.abc import Mapping, Sequence
+from functools import cached_property, partial
+from typing import TYPE_CHECKING, Any
 
 import attrs
 
-from ..errors import EmbedderError, KipuError, PluginFailedError
+from ..errors import EmbedderError, KipuError, PluginFailedError, UnavailableError
+from ..options import Rule, optional, text, texts, whole_number
 from ..types.protocols import (
     UNKNOWN_DESTINATION,
     ChunkerBase,
@@ -38,6 +39,15 @@ __all__ = [
 ]
 
 _DEFAULT_WINDOW = 32_000  # tokens
+_text = Rule("a text", lambda value: isinstance(value, str) and value != "")
+_names = Rule(
+    "a list of names",
+    lambda value: (
+        isinstance(value, (Sequence, Mapping))
+        and not isinstance(value, str)
+        and all(isinstance(name, str) for name in value)
+    ),
+)
 
 
 class ChunkerAdapter(Adapter):
@@ -56,46 +66,37 @@ class ChunkerAdapter(Adapter):
 
     async def chunk(self, document: Document) -> list[Chunk]:
         """Return the chunks of a document."""
-        lines = document.text.count("\n") + 1
-        return await self.call("chunk", document, doing=f"on {document.path}", check=lambda a: checks.chunks(a, lines))
+        check = partial(checks.chunks, lines=document.text.count("\n") + 1)
+        return await self.call("chunk", document, doing=f"on {document.path}", check=check)
 
 
 class EmbedderAdapter(Adapter):
-    """A `kipu.types.Embedder`. What it does wrong is an `EmbedderError`."""
+    """A `kipu.types.Embedder`. Whatever it does wrong is an `EmbedderError`."""
 
     base = EmbedderBase
+    error = EmbedderError
+    passes = (EmbedderError, UnavailableError)
 
     async def identity(self) -> str:
         """Return the identity of its vectors."""
-        identity: str = await self._as_embedder_error(self.read("identity", self._checked_identity))
-        return identity
+        return await self.read("identity", lambda identity: self.checked("identity", identity, _text))
 
     @property
     def languages(self) -> Sequence[str] | None:
         """The languages that it knows, as ISO 639-1 codes; None if unknown."""
-        languages = self.optional("languages")
-        if languages is not None and not (
-            isinstance(languages, Sequence)
-            and not isinstance(languages, str)
-            and all(isinstance(language, str) for language in languages)
-        ):
-            self._refuse("languages", "a list of codes or None", languages)
+        languages: Sequence[str] | None = self.optional("languages", optional(texts))
         return languages
 
     @property
     def batch_size(self) -> int:
         """How many texts one call takes."""
-        size = self.optional("batch_size")
-        if type(size) is not int or size < 1:
-            self._refuse("batch_size", "a whole number of at least 1", size)
+        size: int = self.optional("batch_size", whole_number(1))
         return size
 
     @property
     def destination(self) -> str | None:
         """Where it sends texts; None if they stay on this machine."""
-        destination = self.optional("destination")
-        if destination is not None and not isinstance(destination, str):
-            self._refuse("destination", "a text or None", destination)
+        destination: str | None = self.optional("destination", optional(text))
         return destination
 
     @property
@@ -105,15 +106,8 @@ class EmbedderAdapter(Adapter):
 
     async def embed(self, texts: Sequence[str], *, role: Role) -> Vectors:
         """Return a matrix with a row for each text, float32. Rows are not checked: one may be NaN or zero."""
-        rows: Vectors = await self._as_embedder_error(
-            self.call(
-                "embed",
-                list(texts),
-                role=role,
-                doing="to embed",
-                check=lambda answer: checks.matrix(answer, len(texts)),
-            )
-        )
+        check = partial(checks.matrix, count=len(texts))
+        rows: Vectors = await self.call("embed", list(texts), role=role, doing="to embed", check=check)
         return rows
 
     async def unknown_share(self, text: str) -> float | None:
@@ -121,22 +115,6 @@ class EmbedderAdapter(Adapter):
         if not self.has("unknown_share"):
             return None
         return await self.call("unknown_share", text, doing="to tell what it knows of the query", check=checks.share)
-
-    def _checked_identity(self, identity: Any) -> str:
-        if not isinstance(identity, str) or not identity:
-            self._refuse("identity", "a text", identity)
-        return identity
-
-    def _refuse(self, member: str, expected: str, value: object) -> NoReturn:
-        raise EmbedderError(f"The {self.label} has an invalid {member}: it must be {expected}, not {value!r}.")
-
-    async def _as_embedder_error(self, work: Any) -> Any:
-        try:
-            return await work
-        except EmbedderError:
-            raise
-        except KipuError as error:
-            raise EmbedderError(str(error)) from error
 
 
 class StrategyAdapter(Adapter):
@@ -152,10 +130,7 @@ class StrategyAdapter(Adapter):
     @cached_property
     def strategies(self) -> tuple[str, ...]:
         """The names of the strategies that it searches with."""
-        names = self.optional("strategies")
-        if isinstance(names, str) or not all(isinstance(name, str) for name in checks.as_list(names)):
-            raise PluginFailedError(f"The strategies of the {self.label} must be a list of names, not {names!r}.")
-        return tuple(names)
+        return tuple(self.optional("strategies", _names))
 
     @property
     def class_name(self) -> str:
@@ -179,20 +154,13 @@ class StrategyAdapter(Adapter):
 
     async def score(self, query: Query, index: Arms, ids: Sequence[int]) -> dict[int, float]:
         """Return its scores of chunks that it did not return, by id."""
-        return await self.call(
-            "score", query, index, ids, doing="to score chunks", check=lambda answer: checks.scores(answer, set(ids))
-        )
+        check = partial(checks.scores, asked=set(ids))
+        return await self.call("score", query, index, ids, doing="to score chunks", check=check)
 
     async def score_files(self, query: Query, index: Arms, paths: Sequence[str]) -> dict[str, float]:
         """Return its scores of whole files, by path."""
-        return await self.call(
-            "score_files",
-            query,
-            index,
-            paths,
-            doing="to score files",
-            check=lambda answer: checks.scores(answer, set(paths)),
-        )
+        check = partial(checks.scores, asked=set(paths))
+        return await self.call("score_files", query, index, paths, doing="to score files", check=check)
 
     async def change_tables(self, method: str, connection: aiosqlite.Connection, *arguments: Any) -> None:
         """Call ``create``, ``add``, ``remove``, ``drop`` or ``scrub`` within a transaction."""
@@ -212,8 +180,8 @@ class PostProcessorAdapter(Adapter):
     @property
     def order(self) -> int:
         """Where it runs if a search switches it on."""
-        order = self.optional("order")
-        return order if type(order) is int else PostProcessorBase.order
+        order: int = self.optional("order", whole_number())
+        return order
 
     async def process(self, query: Query, hits: Sequence[Hit]) -> list[Hit]:
         """Return the hits to go on with, best first, each chunk once."""
@@ -227,23 +195,14 @@ class FlusherAdapter(Adapter):
 
     async def window(self) -> int:
         """Return how many tokens of messages and instructions one call takes."""
-        return await self.read("window", self._checked_window)
+        rule = optional(whole_number(1))
+        return await self.read("window", lambda window: self.checked("window", window, rule)) or _DEFAULT_WINDOW
 
     async def distill(self, messages: Sequence[Message], *, instructions: str, model: str | None) -> Distillation:
         """Call the model once, and return its answer."""
         return await self.call(
             "distill", messages, instructions=instructions, model=model, doing="to distill", check=checks.distillation
         )
-
-    def _checked_window(self, window: Any) -> int:
-        if window is None:
-            return _DEFAULT_WINDOW
-        if type(window) is not int or window < 1:
-            raise PluginFailedError(
-                f"The {self.label} has an invalid window: it must be a whole number of at least 1, or None, not "
-                f"{window!r}. Nothing was sent."
-            )
-        return window
 
 
 class WriteFilterAdapter(Adapter):

@@ -14,7 +14,8 @@ import threading
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
-from ..errors import KipuError, PluginFailedError
+from .. import options
+from ..errors import KipuError, PluginError, PluginFailedError
 from ..sqlite import is_database_failure
 from ..types.protocols import ComponentBase
 
@@ -43,15 +44,20 @@ class Adapter:
     base: ClassVar[type[ComponentBase]] = ComponentBase
     """The class with the defaults of the optional members."""
 
+    error: ClassVar[type[PluginError]] = PluginFailedError
+    """The class of the errors that are raised for what it does wrong."""
+
+    passes: ClassVar[tuple[type[KipuError], ...]] = (KipuError,)
+    """The errors that the component may raise itself."""
+
     def __init__(self, kind: Kind, name: str, component: Any, plugin: str = "", time_limit: float = 30.0) -> None:
         self.kind = kind
         self.name = name
         self.component = component
         self.plugin = plugin
         self.abandoned = 0
-        timeout = self.optional("timeout")
-        is_number = isinstance(timeout, (int, float)) and not isinstance(timeout, bool)
-        self.time_limit = timeout + _GRACE_SECONDS if is_number else time_limit
+        timeout = self.optional("timeout", options.optional(options.number(above=0)))
+        self.time_limit = time_limit if timeout is None else timeout + _GRACE_SECONDS
 
     @property
     def label(self) -> str:
@@ -59,15 +65,23 @@ class Adapter:
         label = f'{self.kind.label} "{self.name}"'
         return f"{label} ({self.plugin})" if self.plugin else label
 
-    def optional(self, member: str) -> Any:
+    def optional(self, member: str, rule: options.Rule | None = None) -> Any:
         """Return an optional member, or its default.
 
-        :raises PluginFailedError: it is a property that raised.
+        :param rule: what it must be.
+        :raises PluginFailedError: it is something else, or a property that raised.
         """
         try:
-            return getattr(self.component, member, getattr(self.base, member, None))
+            value = getattr(self.component, member, getattr(self.base, member, None))
         except (Exception, SystemExit) as error:
             raise self._failed(f"when asked for {member}", error) from error
+        return value if rule is None else self.checked(member, value, rule)
+
+    def checked(self, member: str, value: Any, rule: options.Rule) -> Any:
+        """Return the value of a member if it is what a rule says."""
+        if not rule.holds(value):
+            raise self.error(f"The {self.label} has an invalid {member}: it must be {rule.expected}, not {value!r}.")
+        return value
 
     def has(self, method: str) -> bool:
         """Return whether the component has an optional method of its own."""
@@ -117,21 +131,23 @@ class Adapter:
                 if inspect.isawaitable(answer):
                     answer = await answer
             return check(answer)
-        except KipuError:
-            raise
+        except KipuError as error:
+            if isinstance(error, self.passes):
+                raise
+            raise self.error(str(error)) from error
         except asyncio.CancelledError as error:
             if task is None or task.cancelling() > cancelling:
                 raise
             raise self._failed(doing, error) from error
         except (Exception, SystemExit) as error:
             if limit.expired() and isinstance(error, TimeoutError):
-                raise PluginFailedError(self._late(doing)) from error
+                raise self.error(self._late(doing)) from error
             if is_database_failure(error):
                 raise
             raise self._failed(doing, error) from error
 
-    def _failed(self, doing: str, error: BaseException) -> PluginFailedError:
-        return PluginFailedError(f"The {self.label} failed {doing}: {describe_error(error)}.")
+    def _failed(self, doing: str, error: BaseException) -> PluginError:
+        return self.error(f"The {self.label} failed {doing}: {describe_error(error)}.")
 
     def _late(self, doing: str) -> str:
         running = f" {self.abandoned} of its calls still run in threads of their own." if self.abandoned else ""

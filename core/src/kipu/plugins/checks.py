@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from numbers import Real
 from typing import Any
 
 from ..types import Chunk, Distillation, Filtered, Hit, StoredChunk
 
-__all__ = ["as_list", "chunks", "distillation", "filtered", "hits", "matrix", "ordered_hits", "scores", "share"]
+__all__ = ["chunks", "distillation", "filtered", "hits", "matrix", "ordered_hits", "scores", "share"]
 
 _ROUNDING = 1e-9
 _MOST_TOKENS = 10**12  # a number of thousands of digits could not be read from a file again
@@ -116,8 +116,3 @@ def filtered(answer: Any) -> Filtered:
     if "\0" in answer.text:
         raise ValueError("it returned a NUL character")
     return Filtered(answer.text, [str(notice) for notice in answer.notices], bool(answer.secret))
-
-
-def as_list(value: Any) -> Sequence[Any]:
-    """Return a sequence as a list, and any other value as the only item of one."""
-    return list(value) if isinstance(value, (Sequence, Mapping)) else [value]
