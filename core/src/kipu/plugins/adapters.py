@@ -78,7 +78,8 @@ class EmbedderAdapter(Adapter):
     passes = (EmbedderError, UnavailableError)
 
     async def identity(self) -> str:
-        """Return the identity of its vectors."""
+        """Return the identity of its vectors, after all that it says of itself was checked."""
+        _ = self.languages, self.batch_size, self.destination
         return await self.read("identity", lambda identity: self.checked("identity", identity, _text))
 
     @property
