@@ -1,4 +1,4 @@
-"""The command line as a whole: names, exit codes, streams, plugins, and no traceback for anybody's mistake."""
+"""The command line as a whole: names, exit codes, streams, plugins, and no traceback for a user's mistake."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def test_help_names_every_command(kipu: Kipu) -> None:
 
 
 @pytest.mark.parametrize("name", [*COMMANDS, "stats"])
-def test_every_command_explains_itself(kipu: Kipu, name: str) -> None:
+def test_every_command_has_help(kipu: Kipu, name: str) -> None:
     done = kipu(name, "--help")
     assert done.code == 0
     assert all(option in done.out for option in ("--workspace", "--json", "--quiet", "--verbose"))
@@ -77,20 +77,20 @@ def test_the_version_names_the_plugins(kipu: Kipu) -> None:
     )
 
 
-def test_without_plugins_it_says_kindly_what_to_install(
+def test_without_plugins_it_says_what_to_install(
     site: Site, workspace: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     from kipu.cli import main
 
     (workspace / "memory" / "a.md").write_text("valkey", "utf-8")
     monkeypatch.chdir(workspace)
-    said = {}
+    last = {}
     for arguments in (["--version"], ["plugins"], ["search", "valkey"], ["index"]):
         with pytest.raises(SystemExit) as ended:
             main(arguments)
         captured = capsys.readouterr()
-        said[arguments[0]] = (ended.value.code or 0, (captured.out + captured.err).rstrip("\n").split("\n")[-1])
-    assert said == {
+        last[arguments[0]] = (ended.value.code or 0, (captured.out + captured.err).rstrip("\n").split("\n")[-1])
+    assert last == {
         "--version": (0, "plugins: none (pip install kipu brings the standard ones)"),
         "plugins": (0, "No plugin is installed. The standard ones come with: pip install kipu"),
         "search": (
@@ -130,7 +130,7 @@ def test_without_a_mark_the_workspace_is_this_folder(kipu: Kipu, here: Path, mon
 
 
 @pytest.mark.parametrize("flag", [["-w", "{}"], ["--workspace", "{}"], ["--workspace={}"], ["-w{}"]], ids=str)
-def test_a_workspace_that_is_named_wins(
+def test_a_named_workspace_wins(
     kipu: Kipu, here: Path, write: Write, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, flag: list[str]
 ) -> None:
     write("memory/a.md", "valkey")
@@ -141,7 +141,7 @@ def test_a_workspace_that_is_named_wins(
     assert [result["path"] for result in kipu("search", "valkey", *named, "--json").json["results"]] == ["memory/a.md"]
 
 
-def test_a_workspace_that_is_not_there_is_an_error_with_a_hint(kipu: Kipu, here: Path) -> None:
+def test_a_missing_workspace_is_an_error_with_a_hint(kipu: Kipu, here: Path) -> None:
     missing = here.with_name("projcet")
     done = kipu("search", "valkey", "-w", str(missing))
     assert (done.code, done.out) == (2, "")
@@ -189,7 +189,7 @@ MISTAKES: list[tuple[list[str], int, str]] = [
 
 
 @pytest.mark.parametrize(("arguments", "code", "message"), MISTAKES, ids=str)
-def test_a_mistake_is_told_in_a_sentence(
+def test_a_mistake_is_explained_in_a_sentence(
     kipu: Kipu, write: Write, arguments: list[str], code: int, message: str
 ) -> None:
     write("memory/a.md", "valkey")
@@ -263,7 +263,7 @@ def kipu_register_strategies(register):
         ),
     ],
 )
-def test_what_fails_inside_ends_with_its_code(
+def test_a_failure_inside_has_its_exit_code(
     kipu: Kipu, site: Site, write: Write, error: str, code: int, message: str
 ) -> None:
     site.plugin("kipu-strategy-raising", RAISING.format(error=error))
@@ -272,7 +272,7 @@ def test_what_fails_inside_ends_with_its_code(
     assert (done.code, done.out, done.err) == (code, "", message)
 
 
-def test_verbose_shows_where_an_error_came_from(process: Process, site: Site, write: Write) -> None:
+def test_verbose_shows_the_traceback_of_an_error(process: Process, site: Site, write: Write) -> None:
     site.plugin("kipu-strategy-raising", RAISING.format(error="ValueError('no disk')"))
     write("memory/a.md", "valkey")
     done = process("search", "valkey", "--strategy", "raising", "--verbose")
@@ -282,7 +282,7 @@ def test_verbose_shows_where_an_error_came_from(process: Process, site: Site, wr
 
 
 @pytest.mark.parametrize("name", [".kipu", ".kipu/index.sqlite"])
-def test_something_in_the_place_of_the_index_is_told_without_a_traceback(
+def test_something_in_place_of_the_index_is_reported_without_a_traceback(
     process: Process, here: Path, write: Write, name: str
 ) -> None:
     write("memory/a.md", "valkey")
@@ -292,23 +292,22 @@ def test_something_in_the_place_of_the_index_is_told_without_a_traceback(
         (here / name).mkdir(parents=True)
     done = process("search", "valkey")
     assert (done.returncode, done.stdout) == (1, b"")
-    # fails for .kipu: _explained() in database.py knows no OSError but PermissionError
     assert b"Traceback" not in done.stderr
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows does not remove a folder that is in use")
-def test_a_folder_that_was_removed_is_told(kipu: Kipu, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_removed_current_folder_is_reported(kipu: Kipu, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "gone").mkdir()
     monkeypatch.chdir(tmp_path / "gone")
     (tmp_path / "gone").rmdir()
     done = kipu("search", "valkey")
     monkeypatch.chdir(tmp_path)
-    assert (done.code, done.err) == (2, "Error: This folder is not there any more. Change to another: cd\n")
+    assert (done.code, done.err) == (2, "Error: The current folder no longer exists. Change to another one: cd\n")
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="arguments are text there")
 @pytest.mark.parametrize("arguments", [["search", "\udcff"], ["search", "x", "--source", "\udcff"]], ids=ascii)
-def test_bytes_that_are_no_text_are_a_harmless_query(kipu: Kipu, write: Write, arguments: list[str]) -> None:
+def test_bytes_that_are_not_text_are_a_valid_query(kipu: Kipu, write: Write, arguments: list[str]) -> None:
     write("memory/a.md", "valkey")
     done = kipu(*arguments, "--json")
     assert (done.code, done.json["results"]) == (0, [])
@@ -318,7 +317,7 @@ def test_bytes_that_are_no_text_are_a_harmless_query(kipu: Kipu, write: Write, a
 
 
 @pytest.mark.parametrize("command", [["index"], ["search", "valkey"], ["files"], ["status"], ["plugins"], ["init"]])
-def test_quiet_says_nothing_to_people(kipu: Kipu, site: Site, write: Write, command: list[str]) -> None:
+def test_quiet_prints_no_messages(kipu: Kipu, site: Site, write: Write, command: list[str]) -> None:
     site.plugin("kipu-broken", "import not_there")
     write("memory/a.md", "valkey")
     write("memory/bad.md", "\0")
@@ -348,11 +347,11 @@ def test_no_color_reaches_a_file(process: Process, write: Write) -> None:
     assert b"\x1b" not in process("search", "valkey").stdout
 
 
-def to_nobody(site: Site, *arguments: str, deaf: str = "stdout") -> subprocess.CompletedProcess[bytes]:
-    """Run the command with an output that nobody reads, stdout or stderr."""
+def with_closed_pipe(site: Site, *arguments: str, closed: str = "stdout") -> subprocess.CompletedProcess[bytes]:
+    """Run the command with a pipe for stdout or stderr whose other end is closed."""
     reading, writing = os.pipe()
     os.close(reading)
-    streams: dict[str, Any] = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, deaf: writing}
+    streams: dict[str, Any] = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, closed: writing}
     try:
         return subprocess.run(
             [sys.executable, "-c", "from kipu.cli import main; main()", *arguments],
@@ -383,31 +382,27 @@ def places(site: Site) -> str:
     ],
     ids=" ".join,
 )
-def test_a_reader_that_has_enough_is_no_failure(here: Path, site: Site, write: Write, command: list[str]) -> None:
+def test_a_closed_pipe_is_not_an_error(here: Path, site: Site, write: Write, command: list[str]) -> None:
     write("memory/a.md", "valkey\n\n" * 3000)
-    done = to_nobody(site, *command)
+    done = with_closed_pipe(site, *command)
     assert (done.returncode, done.stderr) == (0, b"")
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="a closed pipe is another error there")
 @pytest.mark.parametrize("options", [[], ["--json"]])
-def test_a_reader_that_has_enough_is_told_all_the_same_what_is_wrong(
-    here: Path, site: Site, write: Write, options: list[str]
-) -> None:
+def test_messages_are_printed_after_stdout_is_closed(here: Path, site: Site, write: Write, options: list[str]) -> None:
     write("memory/a.md", "valkey\n\n" * 3000)
-    done = to_nobody(site, "search", "valkey", "--source", "x", *options)
+    done = with_closed_pipe(site, "search", "valkey", "--source", "x", *options)
     assert done.returncode == 0
     assert b'No memory file has the source "x".' in done.stderr
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="a closed pipe is another error there")
-def test_what_was_asked_for_is_done_also_where_nobody_reads_what_is_said_of_it(
-    here: Path, site: Site, write: Write
-) -> None:
+def test_a_closed_stderr_does_not_fail_the_command(here: Path, site: Site, write: Write) -> None:
     write("memory/a.md", "- valkey\n")
 
-    def unheard(*arguments: str) -> int:
-        return to_nobody(site, *arguments, deaf="stderr").returncode
+    def silent(*arguments: str) -> int:
+        return with_closed_pipe(site, *arguments, closed="stderr").returncode
 
     full = [
         "sh",
@@ -418,18 +413,18 @@ def test_what_was_asked_for_is_done_also_where_nobody_reads_what_is_said_of_it(
     if os.path.exists("/dev/full"):
         done = subprocess.run(full, timeout=60, check=False, env={**os.environ, "PYTHONPATH": places(site)})
         assert done.returncode == 0
-    assert unheard("search", "valkey", "--source", "x") == 0
-    assert unheard("search", "valkey", "-n", "0") == 2
-    assert unheard("search") == 2
-    assert unheard("forget", "memory/a.md:1") == 2  # nobody could be asked
+    assert silent("search", "valkey", "--source", "x") == 0
+    assert silent("search", "valkey", "-n", "0") == 2
+    assert silent("search") == 2
+    assert silent("forget", "memory/a.md:1") == 2  # there was no answer
     assert (here / "memory/a.md").exists()
-    assert unheard("forget", "memory/a.md:1", "--yes") == 0
+    assert silent("forget", "memory/a.md:1", "--yes") == 0
     assert not (here / "memory/a.md").exists()
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="a closed pipe is another error there")
 @pytest.mark.parametrize("options", [[], ["--json"]])
-def test_watching_ends_when_nobody_reads_along(here: Path, site: Site, write: Write, options: list[str]) -> None:
+def test_watching_ends_when_the_pipe_is_closed(here: Path, site: Site, write: Write, options: list[str]) -> None:
     write("memory/a.md", "valkey")
     with subprocess.Popen(
         [sys.executable, "-c", "from kipu.cli import main; main()", "watch", *options],
@@ -446,7 +441,7 @@ def test_watching_ends_when_nobody_reads_along(here: Path, site: Site, write: Wr
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="there is no such way to close a stream")
-def test_a_text_that_cannot_be_read_is_none(here: Path, site: Site) -> None:
+def test_a_closed_stdin_is_an_empty_text(here: Path, site: Site) -> None:
     done = subprocess.run(
         ["sh", "-c", '"$0" -c "from kipu.cli import main; main()" remember <&-', sys.executable],
         capture_output=True,
@@ -460,7 +455,7 @@ def test_a_text_that_cannot_be_read_is_none(here: Path, site: Site) -> None:
 @pytest.mark.skipif(sys.platform == "win32", reason="there is no such way to close a stream")
 @pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-", "<&- >&- 2>&-"])
 @pytest.mark.parametrize("command", ["search valkey", "search valkey --json", "plugins", "files", "index"])
-def test_a_stream_that_the_caller_closed_is_one_that_nobody_reads(
+def test_a_stream_that_the_caller_closed_is_not_an_error(
     here: Path, site: Site, write: Write, command: str, closed: str
 ) -> None:
     write("memory/a.md", "valkey")
@@ -476,7 +471,7 @@ def test_a_stream_that_the_caller_closed_is_one_that_nobody_reads(
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="there are no pseudo-terminals")
-def test_a_person_gets_a_table_and_colours_and_a_program_does_not(here: Path, site: Site, write: Write) -> None:
+def test_a_terminal_gets_tables_and_colours(here: Path, site: Site, write: Write) -> None:
     write("memory/[bold]a.md", "valkey")
 
     def on_terminal(*arguments: str) -> str:
@@ -523,18 +518,18 @@ def test_a_plugin_adds_a_command(kipu: Kipu, site: Site) -> None:
         (
             "kipu_greeter:greet",
             "import not_there",
-            'The command "greet" cannot be used: its plugin kipu-greeter is broken '
+            'The command "greet" is not available: the plugin kipu-greeter failed to load '
             "(ModuleNotFoundError: No module named 'not_there').",
         ),
         (
             "kipu_greeter:greet",
             "raise SystemExit('bye')",
-            'The command "greet" cannot be used: its plugin kipu-greeter is broken (SystemExit: bye).',
+            'The command "greet" is not available: the plugin kipu-greeter failed to load (SystemExit: bye).',
         ),
         (
             "kipu_greeter:greeet",
             COMMAND,
-            'The command "greet" cannot be used: its plugin kipu-greeter is broken '
+            'The command "greet" is not available: the plugin kipu-greeter failed to load '
             "(AttributeError: module 'kipu_greeter' has no attribute 'greeet').",
         ),
         (
@@ -544,7 +539,7 @@ def test_a_plugin_adds_a_command(kipu: Kipu, site: Site) -> None:
         ),
     ],
 )
-def test_a_broken_command_is_told_and_breaks_nothing_else(
+def test_a_broken_command_is_reported_and_breaks_nothing_else(
     kipu: Kipu, site: Site, write: Write, value: str, source: str, message: str
 ) -> None:
     site.install("kipu-greeter", {"kipu.commands": {"greet": value}}, kipu_greeter=source)
@@ -555,7 +550,7 @@ def test_a_broken_command_is_told_and_breaks_nothing_else(
     assert kipu("search", "valkey").code == 0
 
 
-def test_a_command_of_a_plugin_does_not_take_the_place_of_one_of_ours(kipu: Kipu, site: Site) -> None:
+def test_a_plugin_cannot_replace_a_command(kipu: Kipu, site: Site) -> None:
     site.install("kipu-greeter", {"kipu.commands": {"status": "kipu_greeter:greet"}}, kipu_greeter=COMMAND)
     assert "Hello" not in kipu("status").out
 
@@ -615,7 +610,7 @@ def test_a_blocked_plugin_is_not_even_imported(
     assert not (here / "imported").exists()
 
 
-def test_a_plugin_that_the_named_workspace_blocks_has_no_flags_there(
+def test_a_plugin_that_the_named_workspace_blocks_has_no_options_there(
     kipu: Kipu, here: Path, write: Write, tmp_path: Path
 ) -> None:
     write("memory/a.md", "valkey")
@@ -626,7 +621,7 @@ def test_a_plugin_that_the_named_workspace_blocks_has_no_flags_there(
     assert "--min-score" not in kipu("search", "-w", str(other), "--help").out
 
 
-def test_to_block_what_is_not_installed_is_told(kipu: Kipu) -> None:
+def test_blocking_a_plugin_that_is_not_installed_is_reported(kipu: Kipu) -> None:
     done = kipu("-p", "no:fake-standart", "status")
     assert (done.code, done.err) == (
         0,
@@ -634,7 +629,7 @@ def test_to_block_what_is_not_installed_is_told(kipu: Kipu) -> None:
     )
 
 
-def test_a_broken_plugin_is_told_once_in_every_command(kipu: Kipu, site: Site, write: Write) -> None:
+def test_a_broken_plugin_is_reported_once_by_every_command(kipu: Kipu, site: Site, write: Write) -> None:
     site.plugin("kipu-broken", "import not_there")
     write("memory/a.md", "valkey")
     for command in (["index"], ["search", "valkey"], ["files"], ["status"], ["plugins"], ["add", "memory/a.md"]):
@@ -642,7 +637,7 @@ def test_a_broken_plugin_is_told_once_in_every_command(kipu: Kipu, site: Site, w
         assert (done.code, done.err.count("The plugin kipu-broken 1.0 is broken and was left out")) == (0, 1)
 
 
-def test_an_observer_that_raises_is_told_and_the_answer_is_given(kipu: Kipu, site: Site, write: Write) -> None:
+def test_a_failing_observer_is_reported_and_the_results_are_printed(kipu: Kipu, site: Site, write: Write) -> None:
     site.plugin(
         "kipu-observer", "from kipu import hookimpl\n@hookimpl\ndef kipu_searched():\n    raise OSError('no disk')"
     )

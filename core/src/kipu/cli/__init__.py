@@ -1,7 +1,7 @@
-"""The command line. Commands are imported when they are called, so that ``kipu --help`` starts at once.
+"""The command line. A command is imported when it is called, so that ``kipu --help`` starts at once.
 
-A plugin adds a command with an entry point in the group ``kipu.commands``, whose name is the command's name and whose
-value is a click command: it can be listed without importing the plugin, and cannot slow down or break the others.
+A plugin adds a command with an entry point in the group ``kipu.commands``: its name is that of the command, its value a
+click command. So the plugin is listed without being imported, and cannot slow down or break other commands.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from ..plugins.discovery import EntryPoint
 
-__all__ = ["COMMANDS", "kipu", "leave", "main", "tell"]
+__all__ = ["COMMANDS", "kipu", "main", "print_error", "silence"]
 
 # name: (module below this package, what it does)
 COMMANDS = {
@@ -30,45 +30,45 @@ COMMANDS = {
     "reindex": ("index", "Embed everything with another embedder."),
     "add": ("index", "Index single files now, wherever they are in the workspace."),
     "search": ("search", "Find what the memory says about a question."),
-    "recall": ("recall", "Print what the memory knows about a question, for the prompt of a model."),
-    "remember": ("keep", "Write a text to a memory file."),
-    "read": ("keep", "Print a memory file, or some lines of it."),
-    "edit": ("keep", "Put a text in the place of another one."),
-    "move": ("keep", "Move lines to another file, or a whole file."),
-    "forget": ("keep", "Take a text out of its file and of every index, for good."),
-    "flush": ("flush", "Remember what is worth it in a conversation."),
+    "recall": ("search", "Print what the memory knows about a question, for the prompt of a model."),
+    "remember": ("write", "Write a text to a memory file."),
+    "read": ("write", "Print a memory file, or some of its lines."),
+    "edit": ("write", "Replace a chunk, or lines of a file."),
+    "move": ("write", "Move lines to another file, or a whole file."),
+    "forget": ("write", "Delete a text from its file and from every index, for good."),
+    "flush": ("flush", "Distil a conversation into memories."),
     "compact": ("flush", "Distil old dated files into a summary, and archive them."),
-    "watch": ("watch", "Take in what changes on disk, as it changes."),
-    "files": ("inspect", "List the files that the index knows."),
-    "status": ("inspect", "Say what is indexed, what is pending and what was skipped."),
+    "watch": ("watch", "Index changes on disk as they happen."),
+    "files": ("inspect", "List the files in the index."),
+    "status": ("inspect", "Show what is indexed, what is pending and what was skipped."),
     "plugins": ("inspect", "List the installed plugins and what they register."),
-    "doctor": ("doctor", "Explain what works here, what does not, and how to mend it."),
-    "demo": ("demo", "Make a small project's memory, index it and search it."),
-    "init": ("init", "Make a workspace here: a memory folder and a configuration."),
+    "doctor": ("doctor", "Explain what works here, what does not, and how to fix it."),
+    "demo": ("demo", "Create the memory of a small project, index it and search it."),
+    "init": ("init", "Create a workspace here: a memory folder and a configuration."),
 }
 _ALIASES = {"stats": "status"}
 
 
 class Commands(click.Group):
-    """The commands of the kernel, then those of plugins. None is imported before it is called."""
+    """The commands of the kernel, then those of plugins."""
 
     def list_commands(self, context: click.Context) -> list[str]:
-        return [*COMMANDS, *sorted(self._of_plugins())]
+        return [*COMMANDS, *sorted(self._plugin_commands())]
 
     def get_command(self, context: click.Context, name: str) -> click.Command | None:
         name = _ALIASES.get(name, name)
         if name in COMMANDS:
             command: click.Command = getattr(import_module(f"{__name__}.{COMMANDS[name][0]}"), f"{name}_command")
             return command
-        point = self._of_plugins().get(name)
+        point = self._plugin_commands().get(name)
         if point is None:
             return None
         value, distribution = point.value, point.distribution
         from ..errors import PluginError, PluginNotFoundError
         from ..plugins.records import blocked_by
-        from .common import blocked_in_advance
+        from .common import blocked_plugins
 
-        if place := blocked_by(blocked_in_advance(), name, distribution):
+        if place := blocked_by(blocked_plugins(), name, distribution):
             raise PluginNotFoundError(
                 f'The command "{name}" comes with {distribution}, which is not in use: blocked by {place}.'
             )
@@ -77,7 +77,7 @@ class Commands(click.Group):
             loaded = getattr(import_module(module), attribute)
         except (Exception, SystemExit) as error:
             raise PluginError(
-                f'The command "{name}" cannot be used: its plugin {distribution} is broken '
+                f'The command "{name}" is not available: the plugin {distribution} failed to load '
                 f"({type(error).__name__}: {error})."
             ) from error
         if not isinstance(loaded, click.Command):
@@ -85,11 +85,11 @@ class Commands(click.Group):
         return loaded
 
     def make_context(self, *arguments: Any, **options: Any) -> click.Context:
-        with _as_long_as_somebody_reads():
+        with _ending_with_the_pipe():
             return super().make_context(*arguments, **options)
 
     def invoke(self, context: click.Context) -> Any:
-        with _as_long_as_somebody_reads():
+        with _ending_with_the_pipe():
             return super().invoke(context)
 
     def parse_args(self, context: click.Context, arguments: list[str]) -> list[str]:
@@ -97,7 +97,7 @@ class Commands(click.Group):
             return super().parse_args(context, arguments)
         except click.NoSuchOption as error:
             raise click.UsageError(
-                f"{error.format_message()} Options stand behind the command: kipu COMMAND {error.option_name}", context
+                f"{error.format_message()} Options follow the command: kipu COMMAND {error.option_name}", context
             ) from None
 
     def resolve_command(
@@ -115,24 +115,24 @@ class Commands(click.Group):
         rows = [(name, text) for name, (_, text) in COMMANDS.items()]
         with formatter.section("Commands"):
             formatter.write_dl(rows)
-        if plugins := self._of_plugins():
+        if plugins := self._plugin_commands():
             with formatter.section("Commands of plugins"):
                 formatter.write_dl([(name, f"From {plugins[name].distribution}.") for name in sorted(plugins)])
 
     @staticmethod
-    def _of_plugins() -> dict[str, EntryPoint]:
+    def _plugin_commands() -> dict[str, EntryPoint]:
         from ..plugins.discovery import entry_points
 
         return {point.name: point for point in entry_points("kipu.commands")}
 
 
 @contextlib.contextmanager
-def _as_long_as_somebody_reads() -> Iterator[None]:
-    """End without a failure where whoever read our output has enough; to click it would be one."""
+def _ending_with_the_pipe() -> Iterator[None]:
+    """Exit without an error when the reader of the output closes the pipe, as ``| head`` does."""
     try:
         yield
     except BrokenPipeError:
-        leave(1)
+        silence(1)
         raise click.exceptions.Exit(0) from None
 
 
@@ -149,7 +149,7 @@ def _show_version(context: click.Context, parameter: click.Parameter, value: boo
 
 
 def _read_blocks(context: click.Context, parameter: click.Parameter, names: tuple[str, ...]) -> None:
-    """Take in -p no:NAME while options are parsed: which commands there are, and their flags, depends on it."""
+    """Read -p no:NAME while options are parsed: the commands and their options depend on it."""
     for name in names:
         if not name.startswith("no:") or len(name) < 4:
             raise click.UsageError(f'-p takes no:NAME, with the name of a plugin from "kipu plugins", not "{name}".')
@@ -158,11 +158,11 @@ def _read_blocks(context: click.Context, parameter: click.Parameter, names: tupl
 
 @click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
 @click.option("-p", "block", multiple=True, metavar="no:NAME", expose_value=False, callback=_read_blocks,
-              help="Leave a plugin alone for this call.")  # fmt: skip
+              help="Disable a plugin for this call.")  # fmt: skip
 @click.option("--version", is_flag=True, is_eager=True, expose_value=False, callback=_show_version,
               help="Show the versions of Kipu and of its plugins.")  # fmt: skip
 def kipu() -> None:
-    """Memory that people can read: Markdown files, and an index that finds what they say.
+    """Memory for AI agents that people can read: Markdown files, and an index to search them.
 
     In a folder with notes in memory/, start with: kipu search "why redis"
     """
@@ -170,11 +170,13 @@ def kipu() -> None:
 
 def main(arguments: list[str] | None = None) -> None:
     """Run the command line and exit with one of the codes of ``docs/reference/commands.md``."""
-    # To start is to make many objects that all stay: looking for garbage among them takes a twelfth of a whole call.
+    # Starting makes many objects that all stay: collecting garbage among them takes a twelfth of a whole call.
     gc.set_threshold(100_000)
     if threading.current_thread() is threading.main_thread():
         signal.signal(signal.SIGINT, _stop)
-    _open_what_is_closed()
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:  # the caller closed it (>&-): open its number, or the index would get it
+            setattr(sys, name, open(os.devnull, mode, encoding="utf-8"))  # noqa: SIM115 (open until the process ends)
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):  # Windows would use its code page, which lacks most of the world's letters
             stream.reconfigure(encoding="utf-8", errors="backslashreplace")
@@ -182,45 +184,31 @@ def main(arguments: list[str] | None = None) -> None:
     try:
         sys.stdout.flush()
     except BrokenPipeError:
-        leave(1)
-    # At exit, Python looks through everything that is still there for circles that could be freed. The process ends all
-    # the same, and that search is a tenth of what a whole call costs.
+        silence(1)
+    # At exit, Python collects garbage among all remaining objects, which takes a tenth of a whole call.
     gc.freeze()
     sys.exit(code)
 
 
-def _open_what_is_closed() -> None:
-    """Have what a caller closed (``>&-``) lead nowhere: else the index would get its number, and what is printed."""
-    for number in range(3):
-        try:
-            os.fstat(number)
-        except OSError:
-            os.open(os.devnull, os.O_RDWR)  # takes the lowest number that is free
-    # Python has no stream for what was closed when it started; who prints expects one.
-    sys.stdin = sys.stdin or os.fdopen(0, encoding="utf-8", closefd=False)
-    sys.stdout = sys.stdout or os.fdopen(1, "w", encoding="utf-8", closefd=False)
-    sys.stderr = sys.stderr or os.fdopen(2, "w", encoding="utf-8", closefd=False)
-
-
-def leave(stream: int) -> None:
-    """Write to nobody from now on: Python would complain when it flushes a closed stream at exit."""
+def silence(stream: int) -> None:
+    """Send what is written to a closed stream nowhere. Otherwise Python complains when it flushes it at exit."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), stream)
 
 
-def tell(text: str = "") -> None:
-    """Tell people something. It may reach nobody: what was asked for is done all the same."""
+def print_error(text: str = "") -> None:
+    """Print to stderr. A closed or full stderr does not fail the command."""
     try:
         click.echo(text, err=True)
     except OSError:
-        leave(2)
+        silence(2)
 
 
 def _stop(*_: object) -> None:
-    """End at once, as Ctrl-C asks for; asyncio would do so only when its threads are done with their files."""
+    """Exit at once on Ctrl-C. asyncio would first wait for threads that read files."""
     show_cursor = "\x1b[?25h" if sys.stderr.isatty() else ""  # a progress bar hides it
     with contextlib.suppress(OSError):
         os.write(2, f"{show_cursor}\nInterrupted. What was done so far is kept.\n".encode())
-    os._exit(130)  # the index is safe: what was not committed is rolled back when it is opened again
+    os._exit(130)  # the index is safe: SQLite rolls back what was not committed
 
 
 def _run(arguments: list[str] | None) -> Any:
@@ -232,17 +220,17 @@ def _run(arguments: list[str] | None) -> Any:
         try:
             error.show()
         except OSError:
-            leave(2)
+            silence(2)
         return error.exit_code
     except (click.Abort, KeyboardInterrupt):
-        tell("Interrupted. What was done so far is kept.")
+        print_error("Interrupted. What was done so far is kept.")
         return 130
     except Exception as error:
         return _explain(error)
 
 
 def _explain(error: Exception) -> int:
-    """Say what went wrong, in a sentence for what Kipu raises on purpose. The exit code for it."""
+    """Print what went wrong, with a traceback if it is a bug, and return the exit code."""
     from ..errors import KipuError
 
     verbose = "-v" in sys.argv or "--verbose" in sys.argv
@@ -251,8 +239,7 @@ def _explain(error: Exception) -> int:
         import traceback
 
         traceback.print_exception(error)
-    from .common import harmless
+    from .output import escape
 
-    said = f"Error: {error}" if expected else f"Error, which is Kipu's own fault: {error!r}"
-    tell(harmless(said, keep="\n"))
+    print_error(escape(f"Error: {error}" if expected else f"Error, a bug in Kipu: {error!r}", keep="\n"))
     return error.exit_code if isinstance(error, KipuError) else 1

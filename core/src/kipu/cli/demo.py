@@ -6,14 +6,17 @@ import os
 import shlex
 import shutil
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from ..config import CONFIG_FILE
 from ..demo import SEARCHES
-from .common import Output, folder_to_make, load_plugins, open_memory, run, shared_options
+from .common import folder_to_make, load_plugins, open_memory, run, shared_options
 from .search import as_json, print_result
+
+if TYPE_CHECKING:
+    from .output import Output
 
 __all__ = ["demo_command"]
 
@@ -24,13 +27,13 @@ _SHOWN = 2
 @click.argument("folder", required=False, type=click.Path(file_okay=False, path_type=Path))
 @shared_options
 def demo_command(output: Output, workspace: Path, folder: Path | None) -> None:
-    """Make the memory of a small project in FOLDER (kipu-demo), index it and run seven searches.
+    """Create the memory of a small project in FOLDER (kipu-demo), index it and run seven searches.
 
     The notes are invented: six weeks of two coding agents and their team at a ferry-booking service.
     """
     folder = folder_to_make(folder, workspace, Path("kipu-demo"))
-    plugins = load_plugins()
-    plugins.find("chunker", "markdown")  # before anything is made: without plugins there is nothing to show
+    plugins = load_plugins(folder)
+    plugins.find("chunker", "markdown")  # before anything is written: without plugins there is nothing to show
     plugins.find("strategy", "keyword")
     _copy_notes(folder)
 
@@ -63,7 +66,7 @@ def demo_command(output: Output, workspace: Path, folder: Path | None) -> None:
     output.line('  kipu search "HOLD_TTL_SECONDS" --since 2026-10-01 --full')
     output.line("  kipu files --source juno")
     output.line("  kipu status")
-    output.line("In a project of yours: kipu init")
+    output.line("In your own project: kipu init")
 
 
 def _command(query: str, options: dict[str, str]) -> str:
@@ -72,7 +75,7 @@ def _command(query: str, options: dict[str, str]) -> str:
 
 
 def _copy_notes(folder: Path) -> None:
-    """Copy the notes of the demo, unless they are there; never into a folder with something else in it."""
+    """Copy the notes of the demo, unless they are there. Refuse a folder with anything else in it."""
     if os.path.exists(folder) and any(folder.iterdir()):
         if (folder / CONFIG_FILE).is_file() and (folder / "memory" / "runbook.md").is_file():
             return
@@ -83,7 +86,7 @@ def _copy_notes(folder: Path) -> None:
     try:
         shutil.copytree(notes, folder / "memory", dirs_exist_ok=True)
         (folder / CONFIG_FILE).write_text(
-            "# The demo needs no options. `kipu init` writes a file that shows them.\n", "utf-8"
+            "# The demo needs no options. `kipu init` writes a file that lists them.\n", "utf-8"
         )
     except OSError as error:
-        raise click.ClickException(f"The demo cannot be made in {folder}: {error}") from error
+        raise click.ClickException(f"Cannot create the demo in {folder}: {error}") from error

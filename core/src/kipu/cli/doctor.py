@@ -19,7 +19,8 @@ from ..notices import Notices
 from ..plugins.kinds import KINDS
 from ..sqlite import choose_driver
 from ..workspace.scan import HIDDEN_FOLDER
-from .common import Output, count, harmless, load_plugins, open_memory, run, shared_options
+from .common import load_plugins, open_memory, run, shared_options
+from .output import Output, count, escape
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -30,24 +31,24 @@ if TYPE_CHECKING:
 
 __all__ = ["doctor_command"]
 
-_PENDING = "they are indexed by the next search, or now by: kipu index"
+_PENDING = "The next search indexes them, or: kipu index"
 
 
 @attrs.frozen
 class Finding:
-    """One thing that was looked at. ``state`` is ``ok``, ``hint`` or ``problem``; ``mend`` says what to do."""
+    """One thing that was checked. ``state`` is ``ok``, ``hint`` or ``problem``; ``fix`` says what to do."""
 
     state: str
     what: str
-    mend: str = ""
+    fix: str = ""
 
 
 @click.command("doctor")
 @shared_options
 def doctor_command(output: Output, workspace: Path) -> int:
-    """Explain what works here, what does not, and how to mend it. Changes nothing.
+    """Explain what works here, what does not, and how to fix it. Changes nothing.
 
-    The embedder is asked for the vector of one word.
+    The embedder is asked to embed one word.
     """
     findings = [*_python(), *_sqlite(), *_plugins(workspace), *_workspace(workspace, output)]
     if output.json:
@@ -55,9 +56,9 @@ def doctor_command(output: Output, workspace: Path) -> int:
     else:
         for finding in findings:
             color = {"ok": "green", "hint": "yellow", "problem": "red"}[finding.state]
-            output.line(f"{click.style(f'{finding.state:8}', fg=color)} {harmless(finding.what)}")
-            if finding.mend:
-                output.line(f"         {harmless(finding.mend)}")
+            output.line(f"{click.style(f'{finding.state:8}', fg=color)} {escape(finding.what)}")
+            if finding.fix:
+                output.line(f"         {escape(finding.fix)}")
     return 1 if any(finding.state == "problem" for finding in findings) else 0
 
 
@@ -92,10 +93,7 @@ def _sqlite() -> Iterator[Finding]:
 
 
 def _plugins(workspace: Path) -> Iterator[Finding]:
-    try:
-        plugins = load_plugins(workspace)
-    except KipuError:
-        plugins = load_plugins()  # what is wrong with the configuration is found below
+    plugins = load_plugins(workspace)
     for info in plugins.infos:
         name = f"{info.distribution} {info.version}: {', '.join(info.registers) or 'registers nothing'}"
         if info.state == "active" and not info.reason:
@@ -105,9 +103,9 @@ def _plugins(workspace: Path) -> Iterator[Finding]:
     for kind, what in (("chunker", "nothing can be indexed"), ("strategy", "nothing can be searched")):
         if not plugins.names(kind):
             yield Finding("problem", f"no plugin with a {kind}: {what}", "pip install kipu")
-    told = [info.reason for info in plugins.infos if info.reason]
+    reasons = [info.reason for info in plugins.infos if info.reason]
     for problem in plugins.problems:
-        if not any(reason in problem for reason in told):
+        if not any(reason in problem for reason in reasons):
             yield Finding("hint", problem)
 
 
@@ -123,7 +121,7 @@ def _workspace(workspace: Path, output: Output) -> Iterator[Finding]:
 
     database = Database(workspace.absolute() / HIDDEN_FOLDER / INDEX_FILE, Notices())
     if database.exists and (damage := database.file.damage()):
-        yield Finding("problem", f"the index is damaged: {damage}", "The next search makes it anew, or: kipu index")
+        yield Finding("problem", f"the index is damaged: {damage}", "The next search rebuilds it, or: kipu index")
         return
     try:
         status, wrong, unusable, no_embedder, damaged = run(work())
@@ -148,13 +146,13 @@ def _embedder(status: Status, unusable: str | None, no_embedder: str) -> Iterato
         if status.pending_vectors:
             yield Finding("hint", f"{count(status.pending_vectors, 'chunk')} not embedded yet", "kipu index")
     elif no_embedder:
-        yield Finding("hint", "no embedder is in use: searches go by words alone, and none by meaning", no_embedder)
+        yield Finding("hint", "no embedder is in use: searches match words only, not meaning", no_embedder)
     else:
         yield Finding("ok", f'strategy "{status.strategy}", which uses no embedder')
 
 
 def _no_embedder(memory: Memory) -> str:
-    """Why there is no embedder, where none is configured and the standard one cannot be had."""
+    """Return why there is no embedder, if none is configured and the standard one is not available."""
     if memory.config.index.embedder is None:
         try:
             memory.plugins.find("embedder", KINDS["embedder"].standard[0])
@@ -165,18 +163,18 @@ def _no_embedder(memory: Memory) -> str:
 
 def _index(status: Status, unusable: str | None) -> Iterator[Finding]:
     if not os.path.exists(status.index_path):
-        yield Finding("hint", "there is no index yet", "The first search makes it, or: kipu index")
+        yield Finding("hint", "there is no index yet", "The first search creates it, or: kipu index")
     else:
         yield Finding("ok", f"the index {status.index_path}: {status.index_bytes / 1e6:.1f} MB")
     folder = os.path.dirname(status.index_path)
     if not os.access(folder if os.path.isdir(folder) else status.workspace, os.W_OK):
         yield Finding("problem", f"{folder} cannot be written: changes are not indexed", "Make the folder writable.")
     if status.pending:
-        yield Finding("hint", f"{count(len(status.pending), 'file')} not indexed as on disk", _PENDING)
+        yield Finding("hint", f"{count(len(status.pending), 'file')} new or changed", _PENDING)
     for file in status.skipped:
         yield Finding("hint", f"skipped {file.path}", file.reason)
     for note in status.notices:
         if unusable is None or unusable not in note:
-            yield Finding("hint", note, "Bring it back, or take it out of kipu.toml.")
+            yield Finding("hint", note, "Restore it, or remove it from kipu.toml.")
     for missing in status.missing:
-        yield Finding("hint", f"{missing} is missing", "Bring it back, or forget it with: kipu index --prune")
+        yield Finding("hint", f"{missing} is missing", "Restore it, or remove it from the index: kipu index --prune")

@@ -11,31 +11,30 @@ import click
 
 from ..errors import QueryError
 from ..search.query import unknown_source
-from .common import Output, harmless, open_memory, run, scope_option, shared_options
+from .common import open_memory, run, scope_option, shared_options
+from .output import LINES, Output, escape
 
 if TYPE_CHECKING:
     from ..types import Compacted, Flushed
 
 __all__ = ["compact_command", "flush_command"]
 
-LINES = "\n\t"
-
 
 @click.command("flush")
 @click.argument("file", required=False, metavar="[FILE.json]")
-@click.option("--source", help="The label of a source: a folder below memory/, made if need be.")
-@click.option("--model", help="The model to ask, instead of the configured one.")
-@click.option("--instructions", help="What else the model should know, such as what matters here.")
-@click.option("--dry-run", is_flag=True, help="Ask the model, write nothing, and show what would be written.")
+@click.option("--source", help="The label of a source: a folder below memory/, created if missing.")
+@click.option("--model", help="The model to use instead of the configured one.")
+@click.option("--instructions", help="Further instructions for the model, such as what matters here.")
+@click.option("--dry-run", is_flag=True, help="Ask the model, and print the result instead of writing it.")
 @scope_option
 @shared_options
 def flush_command(
     output: Output, workspace: Path, *, file: str | None, dry_run: bool, scope: str | None, **options: str | None
 ) -> None:
-    """Have a model distil what is worth keeping out of a conversation, and remember it.
+    """Have a model distil what is worth keeping from a conversation, and remember it.
 
-    FILE.json has a list of messages in the shape of OpenAI or of Anthropic; without it, they are read from standard
-    input. Which model is asked, kipu.toml says: [flush] flusher = { use = "litellm", model = "..." }
+    FILE.json is a list of messages as OpenAI or Anthropic have them; by default it is read from standard input. Set the
+    model in kipu.toml: [flush] flusher = { use = "litellm", model = "..." }
     """
     conversation = _conversation(file)
 
@@ -50,17 +49,16 @@ def flush_command(
     if output.json:
         output.data(flushed)
     elif flushed is not None:
-        output.line(harmless(flushed.text, keep=LINES))
+        output.line(escape(flushed.text, keep=LINES))
     if flushed is None:
         output.note("Nothing new to remember.")
     else:
         output.notices(flushed.notices)
-        what = "Would be written to" if dry_run else "Written to"
-        output.note(f"{what} {harmless(flushed.path)}.")
+        output.note(f"{'Would be written to' if dry_run else 'Written to'} {escape(flushed.path)}.")
 
 
 def _conversation(file: str | None) -> Any:
-    """The conversation in a file, or on standard input."""
+    """Read a conversation from a file, or from standard input."""
     name = "standard input" if file in (None, "-") else str(file)
     try:
         data = sys.stdin.buffer.read() if file in (None, "-") else Path(name).read_bytes()
@@ -69,18 +67,18 @@ def _conversation(file: str | None) -> Any:
     try:
         return json.loads(data.decode("utf-8-sig"))
     except (ValueError, RecursionError) as error:
-        raise QueryError(f"{name} is no JSON in UTF-8: {error}.") from None
+        raise QueryError(f"{name} is not JSON in UTF-8: {error}.") from None
 
 
 @click.command("compact")
-@click.option("--source", help="The label of the source to compact. By default files directly in memory/.")
+@click.option("--source", help="The source to compact. By default files directly in memory/.")
 @click.option("--older-than", metavar="DAYS", default="30", show_default=True,
-              help="Only files that are older than so many days, or from before a date.")  # fmt: skip
-@click.option("--max-tokens", type=int, help="How many tokens of old files to take at most. By default 20,000.")
-@click.option("--model", help="The model to ask, instead of the configured one.")
-@click.option("--instructions", help="What else the model should know.")
-@click.option("--dry-run", is_flag=True, help="Ask the model, write and move nothing, and show what would be.")
-@click.option("--undo", metavar="SUMMARY", help="Put the originals of a summary back where they were.")
+              help="Only files older than this number of days, or from before this date.")  # fmt: skip
+@click.option("--max-tokens", type=int, help="How many tokens of old files to distil at most. [default: 20000]")
+@click.option("--model", help="The model to use instead of the configured one.")
+@click.option("--instructions", help="Further instructions for the model.")
+@click.option("--dry-run", is_flag=True, help="Ask the model, and print the summary instead of writing it.")
+@click.option("--undo", metavar="SUMMARY", help="Move the originals of a summary back.")
 @scope_option
 @shared_options
 def compact_command(
@@ -96,14 +94,14 @@ def compact_command(
 ) -> None:
     """Have a model distil old dated files into one summary, and move them to memory/archive/.
 
-    Searches leave the archive out unless they ask for it: kipu search --source archive
+    Searches leave the archive out, unless they name it: kipu search --source archive
     """
 
     async def work() -> Compacted | None:
         async with open_memory(workspace, output, scope) as memory:
             if undo is not None:
                 return await memory.undo_compact(undo)
-            output.waiting("Asking the model, if there is something to compact")
+            output.waiting("Asking the model")
             age = int(older_than) if older_than.isdecimal() else older_than
             compacted = await memory.compact(source, age, dry_run=dry_run, **options)
             if compacted is None and source is not None:
@@ -118,15 +116,16 @@ def compact_command(
         output.note("Nothing to compact.")
         return
     if not output.json and undo is None:
-        output.line(harmless(compacted.text.rstrip("\n"), keep=LINES))
+        output.line(escape(compacted.text.rstrip("\n"), keep=LINES))
     output.notices(compacted.notices)
     if undo is not None:
-        for kept, original in compacted.archived.items():
-            output.note(f"{kept} -> {original}")
-        output.note(f"The summary is in {compacted.path} now.")
+        for archived, original in compacted.archived.items():
+            output.note(f"{archived} -> {original}")
+        output.note(f"The summary is now in {compacted.path}.")
         return
-    for original, kept in compacted.archived.items():
-        output.note(f"{original} -> {kept}")
-    what = "Would be written to" if dry_run else "Written to"
-    undoing = "" if dry_run else f" To undo: kipu compact --undo {compacted.path}"
-    output.note(f"{what} {compacted.path}.{undoing}")
+    for original, archived in compacted.archived.items():
+        output.note(f"{original} -> {archived}")
+    if dry_run:
+        output.note(f"Would be written to {compacted.path}.")
+    else:
+        output.note(f"Written to {compacted.path}. To undo: kipu compact --undo {compacted.path}")

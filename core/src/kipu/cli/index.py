@@ -7,65 +7,65 @@ from typing import TYPE_CHECKING
 import attrs
 import click
 
-from ..cli import tell
+from ..cli import print_error
 from ..errors import MemoryFileError, OutsideWorkspaceError
 from ..workspace.scan import MEMORY_FOLDER
-from .common import Output, count, harmless, open_memory, run, shared_options
-from .words import Words
+from .common import TextCommand, open_memory, run, shared_options
+from .output import Output, count, escape, missing_folder
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from ..memory import Memory
     from ..types import IndexReport
 
 __all__ = ["add_command", "index_command", "reindex_command"]
 
-NOTHING_INDEXED = 4
+INCOMPLETE = 4
 
 
 @click.command("index")
-@click.option("--force", is_flag=True, help="Read every file and build everything anew, changed or not.")
-@click.option("--prune", is_flag=True, help="Forget files whose folder is missing.")
+@click.option("--force", is_flag=True, help="Read every file and rebuild everything, changed or not.")
+@click.option("--prune", is_flag=True, help="Remove files whose folder is missing from the index.")
 @shared_options
 def index_command(output: Output, workspace: Path, *, force: bool, prune: bool) -> int:
     """Bring the index up to date with the memory files, and embed all of it.
 
-    Only what changed is read and embedded. A search does the same by itself as far as it takes a moment.
+    Only what changed is read and embedded. Every search does the same, except for long embedding.
     """
 
-    async def work() -> tuple[IndexReport, bool]:
+    async def work() -> IndexReport:
         async with open_memory(workspace, output) as memory:
             with output.progress("Indexing") as on_progress, output.progress("Embedding") as on_embedding:
                 report = await memory.index(
                     force=force, prune=prune, on_progress=on_progress, on_embedding=on_embedding
                 )
             output.notices(memory.plugins.problems)
-            return report, _found_nothing(memory, report)
+            return report
 
-    report, nothing = run(work())
+    report = run(work())
     if output.json:
         output.data(report)
     elif not output.quiet:
         output.line(_summary(report))
-    _tell(output, report)
-    if nothing:
+    _print_problems(output, report)
+    is_empty = not (report.chunks or report.added or report.unchanged or report.removed or report.renamed)
+    if is_empty:
         output.note(
             f"Nothing to index: {workspace} has no Markdown file in {MEMORY_FOLDER}/. "
-            "Make a workspace with: kipu init. Or see one first: kipu demo"
+            "Create a workspace with: kipu init. Or try the demo: kipu demo"
         )
-    return NOTHING_INDEXED if nothing or report.skipped or report.pending_vectors else 0
+    return INCOMPLETE if is_empty or report.skipped or report.pending_vectors else 0
 
 
 @click.command("reindex")
-@click.option("--embedder", metavar="NAME", help="The embedder. By default the one that is used.")
-@click.option("--force", is_flag=True, help="Embed also what has a vector already.")
+@click.option("--embedder", metavar="NAME", help="The embedder. By default the configured one.")
+@click.option("--force", is_flag=True, help="Embed also what already has a vector.")
 @shared_options
 def reindex_command(output: Output, workspace: Path, *, embedder: str | None, force: bool) -> int:
     """Embed everything with another embedder, before or after the configuration names it.
 
-    The vectors of the one that is used stay, and go on answering meanwhile. An embedder that needs options, as litellm
-    needs its model, is told them by the configuration.
+    Meanwhile searches use the vectors that there are. An embedder's options, such as litellm's model, come from the
+    configuration.
     """
 
     async def work() -> IndexReport:
@@ -80,46 +80,42 @@ def reindex_command(output: Output, workspace: Path, *, embedder: str | None, fo
         output.data(report)
     elif not output.quiet:
         output.line(_summary(report))
-    _tell(output, report)
-    return NOTHING_INDEXED if report.skipped or report.pending_vectors else 0
+    _print_problems(output, report)
+    return INCOMPLETE if report.skipped or report.pending_vectors else 0
 
 
-@click.command("add", cls=Words)
+@click.command("add", cls=TextCommand)
 @click.argument("files", nargs=-1, required=True, metavar="FILE...", type=click.Path())
-@click.option("--force", is_flag=True, help="Chunk the files anew, changed or not.")
+@click.option("--force", is_flag=True, help="Chunk the files again, changed or not.")
 @shared_options
 def add_command(output: Output, workspace: Path, files: tuple[str, ...], *, force: bool) -> int:
-    """Index single files now, and keep them in the memory wherever they are in the workspace.
+    """Index single files now, and keep them in the index wherever they are in the workspace.
 
     FILE is a path, relative to this folder or absolute.
     """
     import os
 
-    total, failed = [], []
+    reports, failed = [], []
     codes: set[int] = set()
 
     async def work() -> None:
         async with open_memory(workspace, output) as memory:
             for file in files:
                 try:
-                    total.append(await memory.add(os.path.abspath(file), force=force))
+                    reports.append(await memory.add(os.path.abspath(file), force=force))
                 except (MemoryFileError, OutsideWorkspaceError) as error:
                     failed.append({"path": file, "reason": str(error)})
                     codes.add(error.exit_code)
-                    tell(f"Error: {harmless(str(error))}")
+                    print_error(f"Error: {escape(str(error))}")
 
     run(work())
-    output.notices(note for report in total for note in report.notices)
-    counts = {name: sum(getattr(report, name) for report in total) for name in ("added", "changed", "unchanged")}
+    output.notices(note for report in reports for note in report.notices)
+    counts = {name: sum(getattr(report, name) for report in reports) for name in ("added", "changed", "unchanged")}
     if output.json:
-        output.data(counts | {"chunks": total[-1].chunks if total else 0, "failed": failed})
-    elif not output.quiet and total:
-        output.line(_counted(counts | {"chunks": total[-1].chunks}))
-    return codes.pop() if len(codes) == 1 else NOTHING_INDEXED if codes else 0
-
-
-def _found_nothing(memory: Memory, report: IndexReport) -> bool:
-    return not (report.chunks or report.added or report.unchanged or report.removed or report.renamed)
+        output.data(counts | {"chunks": reports[-1].chunks if reports else 0, "failed": failed})
+    elif not output.quiet and reports:
+        output.line(_counted(counts | {"chunks": reports[-1].chunks}))
+    return codes.pop() if len(codes) == 1 else INCOMPLETE if codes else 0
 
 
 def _summary(report: IndexReport) -> str:
@@ -129,14 +125,13 @@ def _summary(report: IndexReport) -> str:
 
 def _counted(counts: dict[str, int]) -> str:
     kinds = ("added", "changed", "renamed", "removed", "unchanged")
-    said = [f"{counts[kind]:,} {kind}" for kind in kinds if counts.get(kind)]
-    return f"{', '.join(said) or 'no files'}; {count(counts['chunks'], 'chunk')} in the index"
+    files = ", ".join(f"{counts[kind]:,} {kind}" for kind in kinds if counts.get(kind))
+    return f"{files or 'no files'}; {count(counts['chunks'], 'chunk')} in the index"
 
 
-def _tell(output: Output, report: IndexReport) -> None:
+def _print_problems(output: Output, report: IndexReport) -> None:
     output.notices(report.notices)
     output.skipped(report.skipped)
     if report.pending_vectors:
         output.note(f"Not embedded yet: {count(report.pending_vectors, 'chunk')}.")
-    for folder in report.missing:
-        output.note(f"{folder} is missing; what was indexed of it is kept. If it is gone for good: kipu index --prune")
+    output.notices(missing_folder(folder) for folder in report.missing)

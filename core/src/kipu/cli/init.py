@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import textwrap
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import attrs
 import click
@@ -14,15 +14,18 @@ from ..config import CONFIG_FILE, MemoryConfig
 from ..index.file import make_hidden_folder
 from ..plugins.kinds import KINDS
 from ..workspace.scan import HIDDEN_FOLDER, MEMORY_FOLDER
-from .common import Output, folder_to_make, shared_options
+from .common import folder_to_make, shared_options
+
+if TYPE_CHECKING:
+    from .output import Output
 
 __all__ = ["init_command"]
 
 _HEAD = """\
-# The configuration of Kipu. Everything has a default: a line that begins with # shows it, or an
-# example where the default depends on what is installed. Lines that begin with ## explain it.
+# The configuration of Kipu. Every option has a default: a line that begins with # shows it, or an
+# example where the default depends on what is installed. A line that begins with ## explains it.
 """
-# What is shown of the options whose default is no value of TOML, or says nothing.
+# For options whose default is no TOML value, or says nothing.
 _EXAMPLES = {
     "timezone": "Europe/Berlin",
     "embedder": KINDS["embedder"].standard[0],
@@ -36,7 +39,7 @@ _WIDTH = 100
 
 
 def configuration() -> str:
-    """A ``kipu.toml`` with every option that there is, as comments."""
+    """Return a ``kipu.toml`` with every option as a comment."""
     fields = attrs.fields(MemoryConfig)
     parts = [_HEAD, *(_option(field) for field in fields if "help" in field.metadata)]
     for field in fields:
@@ -59,9 +62,9 @@ def _explanation(text: str) -> str:
 
 
 def _toml(value: Any) -> str:
-    """A value as TOML has it; tables on one line."""
+    """Return a value in TOML, tables on one line."""
     if isinstance(value, dict):
-        return f"{{ {', '.join(f'{name} = {_toml(each)}' for name, each in value.items())} }}"
+        return f"{{ {', '.join(f'{key} = {_toml(item)}' for key, item in value.items())} }}"
     return json.dumps(value)
 
 
@@ -69,9 +72,9 @@ def _toml(value: Any) -> str:
 @click.argument("folder", required=False, type=click.Path(file_okay=False, path_type=Path))
 @shared_options
 def init_command(output: Output, workspace: Path, folder: Path | None) -> None:
-    """Make a workspace in FOLDER, by default here: a memory folder and a configuration.
+    """Create a workspace in FOLDER, by default here: a memory folder and a configuration.
 
-    What is there already is left as it is.
+    Existing files stay as they are.
     """
     root = folder_to_make(folder, workspace, Path.cwd())
     made = []
@@ -86,15 +89,18 @@ def init_command(output: Output, workspace: Path, folder: Path | None) -> None:
             made.append(CONFIG_FILE)
         make_hidden_folder(root / HIDDEN_FOLDER)
     except OSError as error:
-        raise click.ClickException(f"{root} cannot be made a workspace: {error.strerror}: {error.filename}") from error
+        raise click.ClickException(
+            f"Cannot create a workspace in {root}: {error.strerror}: {error.filename}"
+        ) from error
     if output.json:
         output.data({"workspace": str(root.resolve()), "made": made})
         return
-    output.line(f"{root.resolve()}: {'made ' + ', '.join(made) if made else 'is a workspace already'}")
+    output.line(f"{root.resolve()}: {'created ' + ', '.join(made) if made else 'is already a workspace'}")
     if not made:
         return
     output.note(
-        f"Write Markdown files in {MEMORY_FOLDER}/. One that is named by a date, such as 2026-11-29.md, is what "
-        "happened that day;\nany other is what holds until somebody changes it. A folder, such as "
-        f'{MEMORY_FOLDER}/team/, is a source.\nThen: kipu search "a question"'
+        f"Write Markdown files in {MEMORY_FOLDER}/. A file named by a date, such as 2026-11-29.md, has what happened "
+        "that day;\nany other has what holds until it is changed. A folder, such as "
+        f"{MEMORY_FOLDER}/team/, is a source.\n"
+        'Then: kipu search "a question"'
     )

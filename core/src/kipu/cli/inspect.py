@@ -6,10 +6,12 @@ from typing import TYPE_CHECKING
 
 import click
 
+from ..config import load_config
 from ..errors import ConfigurationError
 from ..search.query import unknown_source
 from ..workspace.scan import Workspace
-from .common import Output, count, harmless, load_plugins, open_memory, run, scope_option, shared_options
+from .common import load_plugins, open_memory, run, scope_option, shared_options
+from .output import Output, count, escape, missing_folder
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -24,7 +26,7 @@ __all__ = ["files_command", "plugins_command", "status_command"]
 @scope_option
 @shared_options
 def files_command(output: Output, workspace: Path, *, source: str | None, scope: str | None) -> None:
-    """List the files that the index knows, after it was brought up to date."""
+    """Bring the index up to date, and list its files."""
 
     async def work() -> list[FileInfo]:
         async with open_memory(workspace, output, scope) as memory:
@@ -76,7 +78,7 @@ def _file(file: FileInfo) -> dict[str, object]:
 @scope_option
 @shared_options
 def status_command(output: Output, workspace: Path, *, scope: str | None) -> None:
-    """Say what is indexed, what is pending and what was skipped. Changes nothing."""
+    """Show what is indexed, what is pending and what was skipped. Changes nothing."""
 
     async def work() -> Status:
         async with open_memory(workspace, output, scope) as memory:
@@ -86,7 +88,7 @@ def status_command(output: Output, workspace: Path, *, scope: str | None) -> Non
     if output.json:
         output.data(status)
         return
-    sources = ", ".join(f"{harmless(label)} ({files:,})" for label, files in status.sources.items())
+    sources = ", ".join(f"{escape(label)} ({files:,})" for label, files in status.sources.items())
     output.line(f"workspace       {status.workspace}")
     output.line(f"files           {status.files:,}")
     output.line(f"chunks          {status.chunks:,}")
@@ -99,30 +101,29 @@ def status_command(output: Output, workspace: Path, *, scope: str | None) -> Non
         output.line(f"not embedded    {count(status.pending_vectors, 'chunk')}")
     if output.verbose:
         for identity, vectors in status.vectors.items():
-            output.line(f"vectors         {vectors:,} of {harmless(identity)}")
+            output.line(f"vectors         {vectors:,} of {escape(identity)}")
     output.line(f"post-processors {', '.join(status.postprocessors) or 'none'}")
-    size = f"{status.index_bytes / 1e6:.1f} MB" if status.index_bytes else "not made yet"
+    size = f"{status.index_bytes / 1e6:.1f} MB" if status.index_bytes else "does not exist yet"
     output.line(f"index           {status.index_path} ({size})")
     if output.verbose:
         for path in status.pending:
-            output.line(f"pending: {harmless(path)}")
+            output.line(f"pending: {escape(path)}")
     output.skipped(status.skipped)
     output.notices(status.notices)
-    for folder in status.missing:
-        output.note(f"{folder} is missing; what was indexed of it is kept. If it is gone for good: kipu index --prune")
+    output.notices(missing_folder(folder) for folder in status.missing)
 
 
 @click.command("plugins")
 @shared_options
 def plugins_command(output: Output, workspace: Path) -> int:
     """List the installed plugins: what each registers, whether it is in use, and if not, why."""
-    Workspace(workspace)  # a workspace that is not there is worth its own message
-    code = 0
+    Workspace(workspace)  # a missing workspace has a message of its own
+    plugins, code = load_plugins(workspace), 0
     try:
-        plugins = load_plugins(workspace)
+        load_config(workspace)
     except ConfigurationError as error:
         output.note(f"Error: {error}")
-        plugins, code = load_plugins(), error.exit_code
+        code = error.exit_code
     if output.json:
         output.data({"plugins": plugins.infos, "problems": plugins.problems})
         return code

@@ -1,4 +1,4 @@
-"""``kipu search``."""
+"""``kipu search`` and ``kipu recall``, which have an option for each per-call option of a plugin."""
 
 from __future__ import annotations
 
@@ -8,49 +8,100 @@ import attrs
 import click
 
 from ..types import Place
-from .common import Output, check_scope, count, harmless, open_memory, run, shared_options
-from .flags import Searching, with_flags_of_plugins
+from .common import TextCommand, load_plugins, open_memory, run, scope_option, shared_options
+from .output import LINES, Output, count, escape
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
-    from ..types import Explanation, SearchResult, SearchResults
+    from ..plugins.records import PerCallOption
+    from ..types import Explanation, Recall, SearchResult, SearchResults
 
-TAB = "\t"
-
-__all__ = ["as_json", "print_result"]  # and search_command, which is made when it is asked for
+__all__ = ["as_json", "print_result", "recall_command", "search_command"]
 
 
-def _search(
-    output: Output, workspace: Path, query: tuple[str, ...], *, full: bool, explain: bool, **options: Any
+class SearchCommand(TextCommand):
+    """A command that searches: it has an option for each per-call option of an installed plugin."""
+
+    def get_params(self, ctx: click.Context) -> list[click.Parameter]:
+        """Return the command's own parameters and the options of plugins."""
+        parameters = super().get_params(ctx)
+        if "kipu.options" not in ctx.meta:
+            names = {parameter.name for parameter in parameters}
+            options = sorted(load_plugins().per_call_options().items())
+            ctx.meta["kipu.options"] = [_option(option) for name, option in options if name not in names]
+        help_option = parameters.pop()
+        return [*parameters, *ctx.meta["kipu.options"], help_option]
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Parse the arguments. The error for an unknown option names the plugins that are not in use."""
+        try:
+            return super().parse_args(ctx, args)
+        except click.NoSuchOption as error:
+            raise click.UsageError(f"{error.format_message()}{load_plugins().not_in_use()}", ctx) from None
+
+
+def _option(option: PerCallOption) -> click.Option:
+    """Return the command-line option for a plugin's per-call option."""
+    field = option.field
+    flag = option.name.replace("_", "-")
+    text = f"{field.metadata.get('help', '')} [{option.registration.kind} {option.registration.name}]".strip()
+    if field.type in (bool, "bool"):
+        return click.Option([f"--{flag}/--no-{flag}", option.name], default=None, help=text)
+    kinds: dict[Any, Any] = {"float": float, "int": int, float: float, int: int}
+    return click.Option([f"--{flag}", option.name], type=kinds.get(field.type, str), default=None, help=text)
+
+
+def search_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add what every search takes: a query, and the files to look in."""
+    for decorator in (
+        scope_option,
+        click.option("--as-of", metavar="DATE", help="What was believed on that day."),
+        click.option("--until", metavar="DATE", help="Only dated files of this day or earlier."),
+        click.option("--since", metavar="DATE", help="Only dated files of this day or later."),
+        click.option("--source", help="Only files with this source label."),
+        click.argument("query", nargs=-1, required=True),
+    ):
+        command = decorator(command)
+    return command
+
+
+@click.command("search", cls=SearchCommand)
+@search_options
+@click.option("-n", "--max-results", type=int, help="How many results at most. [default: 6]")
+@click.option("--strategy", help="The strategy to use instead of the configured one.")
+@click.option("--no-sync", is_flag=True, help="Search the index as it is.")
+@click.option("--full", is_flag=True, help="Print whole chunks.")
+@click.option("--explain", is_flag=True, help="Explain the rank of each result.")
+@click.option("--explain-path", metavar="FILE", help="Explain why FILE, relative to the workspace, is not a result.")
+@shared_options
+def search_command(
+    output: Output,
+    workspace: Path,
+    *,
+    query: tuple[str, ...],
+    scope: str | None,
+    no_sync: bool,
+    full: bool,
+    explain: bool,
+    **options: Any,
 ) -> None:
     """Find what the memory says about QUERY, best first.
 
-    What changed on disk is indexed first. Quote a phrase to ask for it word by word: kipu search '"read replica"'.
+    What changed on disk is indexed first. Quote a phrase to search for it word by word: kipu search '"read replica"'.
     """
     text = " ".join(query)
-    sync = False if options.pop("no_sync") else None
-    scope = options.pop("scope")
-    options["explain"] = explain or options.get("explain_path") is not None
-    given = {name: value for name, value in options.items() if value is not None}
-
-    async def work() -> SearchResults:
-        async with open_memory(workspace, output, scope) as memory:
-            with output.progress("Indexing") as on_progress, output.progress("Embedding") as on_embedding:
-                results = await memory.search(
-                    text, sync=sync, on_progress=on_progress, on_embedding=on_embedding, **given
-                )
-            output.notices(memory.plugins.problems)
-            return results
-
-    results = run(work())
+    options["explain"] = explain or options["explain_path"] is not None
+    options["sync"] = False if no_sync else None
+    results: SearchResults = _run(output, workspace, scope, "search", text, options)
     if output.json:
         output.data(as_json(text, results))
     else:
         for rank, result in enumerate(results, 1):
             print_result(output, rank, result, full=full)
         if results.absence:
-            output.line(harmless(results.absence))
+            output.line(escape(results.absence))
     output.notices(results.notices)
     if not results:
         output.note("No results.")
@@ -58,21 +109,59 @@ def _search(
         output.note(f"Not searched, because not indexed yet: {count(len(results.pending), 'file')}. Try: kipu index")
 
 
+@click.command("recall", cls=SearchCommand)
+@search_options
+@click.option("--max-tokens", type=int, default=1500, show_default=True, help="How long the text may be.")
+@shared_options
+def recall_command(
+    output: Output, workspace: Path, *, query: tuple[str, ...], scope: str | None, **options: Any
+) -> None:
+    """Print what the memory knows about QUERY, as one text for the prompt of a model.
+
+    The text quotes the memory as data, each part with its file and lines. It is empty if nothing is found.
+    """
+    found: Recall = _run(output, workspace, scope, "recall", " ".join(query), options)
+    if output.json:
+        results = [{"path": r.path, "start_line": r.start_line, "end_line": r.end_line} for r in found.results]
+        output.data({"text": found.text, "tokens": found.tokens, "results": results, "notices": found.results.notices})
+    elif found:
+        output.line(escape(found.text.rstrip("\n"), keep=LINES))
+    output.notices(found.results.notices)
+
+
+def _run(output: Output, workspace: Path, scope: str | None, method: str, query: str, options: dict[str, Any]) -> Any:
+    """Call a method of the memory that searches, with the options that were given."""
+    given = {name: value for name, value in options.items() if value is not None}
+
+    async def work() -> Any:
+        async with open_memory(workspace, output, scope) as memory:
+            with output.progress("Indexing") as on_progress, output.progress("Embedding") as on_embedding:
+                search = getattr(memory, method)
+                answer = await search(query, on_progress=on_progress, on_embedding=on_embedding, **given)
+            output.notices(memory.plugins.problems)
+            return answer
+
+    return run(work())
+
+
+# --- Printing results ------------------------------------------------------------------------------------------------
+
+
 def as_json(query: str, results: SearchResults) -> dict[str, Any]:
-    """The results as one JSON document, with the names that they have in Python."""
-    return {
+    """Return the results as one JSON document, with the names that they have in Python."""
+    document = {
         "query": query,
-        "results": [_without_nothing(result) for result in results],
+        "results": [_result(result) for result in results],
         "stale": results.stale,
         "degraded": results.degraded,
         "pending": results.pending,
         "pending_vectors": results.pending_vectors,
         "notices": results.notices,
-    } | ({"absence": results.absence} if results.absence else {})
+    }
+    return document | ({"absence": results.absence} if results.absence else {})
 
 
-def _without_nothing(result: SearchResult) -> dict[str, Any]:
-    """A result by the names that it has in Python, without an explanation that nobody asked for."""
+def _result(result: SearchResult) -> dict[str, Any]:
     fields = attrs.asdict(result)
     if result.explanation is None:
         del fields["explanation"]
@@ -80,60 +169,31 @@ def _without_nothing(result: SearchResult) -> dict[str, Any]:
 
 
 def print_result(output: Output, rank: int, result: SearchResult, *, full: bool = False) -> None:
-    """Print a result for people: where it is, how well it fits, and what it says."""
-    place = harmless(str(Place(result.path, result.start_line, result.end_line)))
-    heading = f"  {harmless(result.heading)}" if result.heading else ""
+    """Print a result for people: where it stands, how well it fits, and its text."""
+    place = escape(str(Place(result.path, result.start_line, result.end_line)))
+    heading = f"  {escape(result.heading)}" if result.heading else ""
     output.line(f"{rank}. {click.style(place, fg='cyan', bold=True)}  {result.score:.2f}{heading}")
     if result.outdated:
-        output.line(click.style(f"   outdated: {harmless(result.outdated)}", fg="yellow"))
+        output.line(click.style(f"   outdated: {escape(result.outdated)}", fg="yellow"))
     for line in (result.text if full else result.snippet).split("\n"):
-        output.line(f"   {harmless(line, keep=TAB)}".rstrip())
+        output.line(f"   {escape(line, keep=LINES)}".rstrip())
     if result.explanation is not None:
         _print_explanation(output, result.explanation)
     output.line()
 
 
 def _print_explanation(output: Output, explanation: Explanation) -> None:
-    """Print what each arm gave a result, and what each stage changed."""
-    arms = [
-        f"{harmless(name)} {arm.score:.3f} ({f'number {arm.rank}' if arm.rank else 'found nothing'})"
-        for name, arm in explanation.arms.items()
+    """Print what each strategy scored a result, and what each stage changed."""
+    scores = [
+        f"{escape(name)} {strategy.score:.3f} ({f'rank {strategy.rank}' if strategy.rank else 'not found'})"
+        for name, strategy in explanation.arms.items()
     ]
-    output.line(click.style(f"   arms: {', '.join(arms) or 'none'}", dim=True))
-    for change in explanation.stages:
-        moved = change.rank_before != change.rank_after or change.score_before != change.score_after
-        before, after = f"{change.score_before:.3f}", f"{change.score_after:.3f}"
-        said = (
-            f"number {change.rank_before} -> {change.rank_after}, score {before} -> {after}" if moved else "as it was"
+    output.line(click.style(f"   strategies: {', '.join(scores) or 'none'}", dim=True))
+    for stage in explanation.stages:
+        before, after = (stage.rank_before, stage.score_before), (stage.rank_after, stage.score_after)
+        change = (
+            f"rank {before[0]} -> {after[0]}, score {before[1]:.3f} -> {after[1]:.3f}"
+            if before != after
+            else "unchanged"
         )
-        output.line(click.style(f"   {harmless(change.stage)}: {said}", dim=True))
-
-
-def _make_command() -> click.Command:
-    """The command, with a flag for each per-call option of an installed plugin."""
-    command = click.command("search", cls=Searching)(shared_options(_search))
-    own = [
-        click.Argument(["query"], nargs=-1, required=True),
-        click.Option(["-n", "--max-results"], type=int, help="How many results at most. [default: 6]"),
-        click.Option(["--strategy"], help="The strategy to use instead of the configured one."),
-        click.Option(["--source"], help="Only files with this source label."),
-        click.Option(["--since"], metavar="DATE", help="Only dated files of this day or later."),
-        click.Option(["--until"], metavar="DATE", help="Only dated files of this day or earlier."),
-        click.Option(["--as-of"], metavar="DATE", help="What was believed on that day."),
-        click.Option(
-            ["--scope"], metavar="ID", callback=check_scope, help="Only the source of a user, an agent or a team."
-        ),
-        click.Option(["--no-sync"], is_flag=True, help="Answer from the index as it is."),
-        click.Option(["--full"], is_flag=True, help="Print whole chunks."),
-        click.Option(["--explain"], is_flag=True, help="Say how each result came to stand where it stands."),
-        click.Option(["--explain-path"], metavar="FILE", help="Say why FILE, relative to the workspace, is not there."),
-    ]
-    command.params[:0] = own
-    return with_flags_of_plugins(command)
-
-
-def __getattr__(name: str) -> Any:
-    """Make the command when it is asked for: its flags depend on the plugins of this call."""
-    if name == "search_command":
-        return _make_command()
-    raise AttributeError(name)
+        output.line(click.style(f"   {escape(stage.stage)}: {change}", dim=True))

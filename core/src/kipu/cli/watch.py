@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 import attrs
 import click
 
-from ..cli import leave
-from .common import Output, harmless, open_memory, run, scope_option, shared_options
+from ..cli import silence
+from .common import open_memory, run, scope_option, shared_options
+from .output import Output, escape
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -39,7 +40,7 @@ def watch_command(output: Output, workspace: Path, *, scope: str | None) -> int:
             if output.json:
                 output.data_line({"event": event, "path": path} | attrs.asdict(summary))
             elif not output.quiet:
-                output.data_line(f"{event} {harmless(path)} ({harmless(str(summary))})")
+                output.data_line(f"{event} {escape(path)} ({escape(str(summary))})")
         except OSError as error:
             problems.append(error)
             closed.set()
@@ -51,7 +52,7 @@ def watch_command(output: Output, workspace: Path, *, scope: str | None) -> int:
                 return _ALREADY_WATCHED
             output.note(f"Watching {memory.workspace}. To stop: Ctrl-C")
             await closed.wait()
-            leave(1)
+            silence(1)
             if not isinstance(problems[0], BrokenPipeError):
                 raise problems[0]
             return 0

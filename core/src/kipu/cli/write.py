@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ..cli import tell
+from ..cli import print_error
 from ..errors import QueryError
 from ..markdown import entries_of
 from ..types import Place
-from .common import Output, harmless, open_memory, run, scope_option, shared_options
+from .common import TextCommand, open_memory, run, scope_option, shared_options
+from .output import LINES, Output, escape
 from .search import print_result
-from .words import Words
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -31,12 +31,11 @@ __all__ = [
     "remember_command",
 ]
 
-LINES = "\n\t"
 _INCOMPLETE = 1
 
 
 class _Place(click.ParamType[Any]):
-    """What is named in one word: a chunk, a file, or lines of a file."""
+    """One word that names a chunk, a file, or lines of a file."""
 
     name = "place"
     _LINES = re.compile(r"(?P<path>.+):(?P<start>[0-9]+)(?:-(?P<end>[0-9]+))?")
@@ -52,21 +51,19 @@ class _Place(click.ParamType[Any]):
 
 
 PLACE = _Place()
-_PLACE_HELP = "PLACE is a chunk, as a search with --json names it, or lines of a file: memory/team/2026-11-29.md:3-4"
+_PLACE_HELP = "PLACE is a chunk, as kipu search --json names it, or lines of a file: memory/team/2026-11-29.md:3-4"
 
 
-def _text(words: tuple[str, ...]) -> str:
-    """The text that is given as words, or else on standard input."""
+def _read_text(words: tuple[str, ...]) -> str:
+    """Return the text that is given as words, or else on standard input."""
     if words and words != ("-",):
-        return _valid(os.fsencode(" ".join(words)))
+        return _decode(os.fsencode(" ".join(words)))
     if sys.stdin.isatty():
-        tell("Write the text, and end it with Ctrl-D on a line of its own.")
-    # Bytes: what stands there is written as it is, and not as the system's encoding has it.
-    return _valid(sys.stdin.buffer.read())
+        print_error("Write the text, and end it with Ctrl-D on a line of its own.")
+    return _decode(sys.stdin.buffer.read())  # bytes, because the system's encoding may be another
 
 
-def _valid(data: bytes) -> str:
-    """A text, with nothing in it replaced in silence."""
+def _decode(data: bytes) -> str:
     try:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -75,39 +72,41 @@ def _valid(data: bytes) -> str:
         ) from None
 
 
-def _metadata(pairs: tuple[str, ...], tags: tuple[str, ...]) -> dict[str, Any]:
-    found: dict[str, Any] = {}
+def _parse_metadata(pairs: tuple[str, ...], tags: tuple[str, ...]) -> dict[str, Any]:
+    metadata: dict[str, Any] = {}
     for pair in pairs:
         key, equals, value = pair.partition("=")
         if not equals:
             raise click.UsageError(f"--metadata takes KEY=VALUE, not {pair!r}.")
-        found[key] = value
-    return found | ({"tags": list(tags)} if tags else {})
+        metadata[key] = value
+    return metadata | ({"tags": list(tags)} if tags else {})
 
 
-def _tell(output: Output, note: Note, done: str) -> None:
+def _print_note(output: Output, note: Note, label: str) -> None:
     if output.json:
         output.data(note)
     elif not output.quiet:
-        output.line(f"{done} {harmless(str(note.place))}")
+        output.line(f"{label} {escape(str(note.place))}")
     output.notices(note.notices)
-    output.notices(f"Nearly the same stands in {place}" for place in note.similar)
+    output.notices(f"Nearly the same text is in {place}" for place in note.similar)
 
 
-@click.command("remember", cls=Words, epilog="Without TEXT, or with -, the text is read from standard input.")
+@click.command("remember", cls=TextCommand, epilog="Without TEXT, or with -, the text is read from standard input.")
 @click.argument("text", nargs=-1)
-@click.option("--source", help="The label of a source: a folder below memory/, made if need be.")
-@click.option("--file", metavar="FILE", help="Write to this file, as to an evergreen one, instead of today's.")
-@click.option("--heading", help="Write at the end of the section with this heading, made if need be.")
+@click.option("--source", help="The label of a source: a folder below memory/, created if missing.")
+@click.option("--file", metavar="FILE", help="Write to this file instead of today's dated one.")
+@click.option("--heading", help="Write at the end of the section with this heading, created if missing.")
 @click.option("--tag", "tags", multiple=True, help="A tag. May be given several times.")
 @click.option(
     "--metadata",
     "pairs",
     multiple=True,
     metavar="KEY=VALUE",
-    help="What else is known: session=42, or valid_until=2027-01-31.",
+    help="Metadata of the text: session=42, or valid_until=2027-01-31.",
 )
-@click.option("--supersedes", metavar="PLACE", help="What this takes the place of: a chunk, or lines of a file.")
+@click.option(
+    "--supersedes", metavar="PLACE", help="What this replaces: a chunk, or lines of a file. Searches rank it lower."
+)
 @scope_option
 @shared_options
 def remember_command(
@@ -120,24 +119,24 @@ def remember_command(
     scope: str | None,
     **options: str | None,
 ) -> None:
-    """Write TEXT to a memory file, so that every search from now on finds it."""
+    """Write TEXT to a memory file, where every later search finds it."""
 
     async def work() -> Note:
         async with open_memory(workspace, output, scope) as memory:
-            note = await memory.remember(_text(text), metadata=_metadata(pairs, tags), **options)
+            note = await memory.remember(_read_text(text), metadata=_parse_metadata(pairs, tags), **options)
             output.notices(memory.plugins.problems)
             return note
 
     note = run(work())
-    _tell(output, note, "Remembered before:" if note.duplicate_of else "Remembered:")
+    _print_note(output, note, "Already remembered:" if note.duplicate_of else "Remembered:")
 
 
-@click.command("read", cls=Words)
+@click.command("read", cls=TextCommand)
 @click.argument("place", type=PLACE)
 @scope_option
 @shared_options
 def read_command(output: Output, workspace: Path, *, place: dict[str, Any], scope: str | None) -> None:
-    """Print a memory file, or some lines of it.
+    """Print a memory file, or some of its lines.
 
     PLACE is a file, or lines of one, such as memory/team/2026-11-29.md:3-4
     """
@@ -152,10 +151,10 @@ def read_command(output: Output, workspace: Path, *, place: dict[str, Any], scop
     if output.json:
         output.data(place | {"text": text})
     else:
-        output.line(harmless(text, keep=LINES))
+        output.line(escape(text, keep=LINES))
 
 
-@click.command("edit", cls=Words, epilog=_PLACE_HELP)
+@click.command("edit", cls=TextCommand, epilog=_PLACE_HELP)
 @click.argument("place", type=PLACE)
 @click.argument("text", nargs=-1)
 @scope_option
@@ -163,19 +162,19 @@ def read_command(output: Output, workspace: Path, *, place: dict[str, Any], scop
 def edit_command(
     output: Output, workspace: Path, *, place: dict[str, Any], text: tuple[str, ...], scope: str | None
 ) -> None:
-    """Put TEXT in the place of a chunk, or of lines of a file.
+    """Replace a chunk, or lines of a file, with TEXT.
 
-    Without TEXT, or with -, it is read from standard input. Nothing else in the file is touched.
+    Without TEXT, or with -, the text is read from standard input. The rest of the file stays as it is.
     """
 
     async def work() -> Note:
         async with open_memory(workspace, output, scope) as memory:
-            return await memory.edit(_text(text), **place)
+            return await memory.edit(_read_text(text), **place)
 
-    _tell(output, run(work()), "Changed:")
+    _print_note(output, run(work()), "Changed:")
 
 
-@click.command("move", cls=Words, epilog=_PLACE_HELP)
+@click.command("move", cls=TextCommand, epilog=_PLACE_HELP)
 @click.argument("place", type=PLACE)
 @click.argument("to")
 @scope_option
@@ -190,16 +189,16 @@ def move_command(output: Output, workspace: Path, *, place: dict[str, Any], to: 
         async with open_memory(workspace, output, scope) as memory:
             return await memory.move(to, **place)
 
-    _tell(output, run(work()), "Moved to:")
+    _print_note(output, run(work()), "Moved to:")
 
 
-@click.command("forget", cls=Words, epilog=_PLACE_HELP)
+@click.command("forget", cls=TextCommand, epilog=_PLACE_HELP)
 @click.argument("place", type=PLACE, required=False)
-@click.option("--query", help="Forget what a search finds: each result is shown, and forgotten if you say so.")
+@click.option("--query", help="Search, and ask for each result whether to forget it.")
 @click.option(
     "-n", "--max-results", type=int, default=6, show_default=True, help="How many results to show for --query."
 )
-@click.option("-y", "--yes", is_flag=True, help="Do not ask. What --query finds is always asked for.")
+@click.option("-y", "--yes", is_flag=True, help="Do not ask. Not for --query.")
 @scope_option
 @shared_options
 def forget_command(
@@ -212,18 +211,18 @@ def forget_command(
     yes: bool,
     scope: str | None,
 ) -> int:
-    """Take a text out of its file, of every index and of the cache, for good.
+    """Delete a text from its file, from every index and from the cache, for good.
 
-    What is printed says where it stood, and that none of these places holds it any more.
+    The receipt says where the text stood, and that none of these places holds it any more.
     """
     if (place is None) == (query is None):
-        raise click.UsageError("Name either a PLACE, or a --query.")
+        raise click.UsageError("Give either a PLACE or a --query.")
     if query is not None and (yes or output.json):
         raise click.UsageError(
-            "What --query finds is asked for, one by one. Without being asked: kipu forget PLACE --yes"
+            "--query asks for each result: it takes no --json and no --yes. To skip the prompt: kipu forget PLACE --yes"
         )
     if output.json and not yes:
-        raise click.UsageError("With --json nobody can be asked: add --yes.")
+        raise click.UsageError("--json prints no prompt. Add --yes.")
 
     async def work() -> list[Receipt]:
         async with open_memory(workspace, output, scope) as memory:
@@ -231,10 +230,10 @@ def forget_command(
                 return await _forget_results(memory, output, query, max_results)
             if yes:
                 return [await memory.forget(**(place or {}))]
-            said = await _said(memory, place or {})
-            _show(said)
-            # Others may write while somebody is asked: only what was shown is forgotten.
-            return [await memory.forget(**(place or {}), expected=said)] if _confirmed(said) else []
+            text = await _read_place(memory, place or {})
+            print_error(escape(f"{text}\n", keep=LINES))
+            # The file may change during the prompt: forget only what was shown.
+            return [await memory.forget(**(place or {}), expected=text)] if _confirm(text) else []
 
     receipts = run(work())
     if output.json:
@@ -243,21 +242,20 @@ def forget_command(
         if not output.json:
             _print_receipt(output, receipt)
         output.notices(receipt.notices)
-        output.notices(f"The same stands in {place} too, and was left there." for place in receipt.elsewhere)
+        output.notices(f"The same text is also in {place}, and was not deleted." for place in receipt.elsewhere)
     if not receipts:
         output.note("Nothing was forgotten.")
-    return 0 if all(not any(trace.after for trace in receipt.traces) for receipt in receipts) else _INCOMPLETE
+    return 0 if all(receipt.complete for receipt in receipts) else _INCOMPLETE
 
 
-async def _said(memory: Memory, place: dict[str, Any]) -> str:
-    """What stands in a place."""
+async def _read_place(memory: Memory, place: dict[str, Any]) -> str:
     if "chunk" in place:
         return (await memory.find_chunk(place["chunk"])).text
     return await memory.read(place["path"], place.get("start"), place.get("end"))
 
 
 async def _forget_results(memory: Memory, output: Output, query: str, max_results: int) -> list[Receipt]:
-    """Forget those of the results of a search that somebody says yes to."""
+    """Ask for each result of a search whether to forget it, and do so."""
     results = await memory.search(query, max_results=max_results)
     output.notices(results.notices)
     if not results:
@@ -265,25 +263,18 @@ async def _forget_results(memory: Memory, output: Output, query: str, max_result
     receipts = []
     for rank, result in enumerate(results, 1):
         print_result(Output(), rank, result, full=True)
-        if _confirmed(result.text):
+        if _confirm(result.text):
             receipts.append(await memory.forget(chunk=result.chunk))
     return receipts
 
 
-def _confirmed(text: str) -> bool:
-    """Whether somebody says yes."""
+def _confirm(text: str) -> bool:
+    """Ask whether to forget a text."""
     entries = len(entries_of(text.split("\n")))
     try:
         return click.confirm(f"Forget all {entries} entries?" if entries > 1 else "Forget this?", err=True)
     except (click.Abort, OSError):
-        raise QueryError(
-            "Nobody answered, and nothing more was forgotten. To forget a PLACE without being asked: --yes"
-        ) from None
-
-
-def _show(text: str) -> None:
-    tell(harmless(text, keep=LINES))
-    tell()
+        raise QueryError("No answer, so nothing was forgotten. To skip the prompt: kipu forget PLACE --yes") from None
 
 
 def _as_json(receipt: Receipt) -> dict[str, Any]:
@@ -294,6 +285,6 @@ def _as_json(receipt: Receipt) -> dict[str, Any]:
 
 def _print_receipt(output: Output, receipt: Receipt) -> None:
     place = Place(receipt.path, receipt.start_line, receipt.end_line)
-    output.line(f"Forgotten: {harmless(str(place))} (SHA-256 {receipt.sha256[:16]}...)")
+    output.line(f"Forgotten: {escape(str(place))} (SHA-256 {receipt.sha256[:16]}...)")
     rows = [[trace.place, str(trace.before), str(trace.after)] for trace in receipt.traces]
     output.table(["place", "before", "now"], rows)

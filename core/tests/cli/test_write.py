@@ -1,4 +1,4 @@
-"""Remembering, recalling, reading, changing and forgetting on the command line."""
+"""``kipu remember``, ``read``, ``edit``, ``move``, ``forget``, ``recall`` and ``compact``."""
 
 from __future__ import annotations
 
@@ -39,13 +39,13 @@ def run(workspace: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Capture
     return run
 
 
-def test_what_is_remembered_is_recalled(run: Run) -> None:
+def test_a_remembered_text_is_recalled(run: Run) -> None:
     code, out, err = run(
         "remember", "Ada", "keeps the", "cache.", "--source", "team", "--tag", "people", "--tag", "cache"
     )
     assert (code, out, err) == (0, f"Remembered: memory/team/{today()}.md:3-4\n", "")
     code, out, err = run("remember", "Ada keeps  the cache.", "--source", "team")
-    assert (code, out, err) == (0, f"Remembered before: memory/team/{today()}.md:3-4\n", "")
+    assert (code, out, err) == (0, f"Already remembered: memory/team/{today()}.md:3-4\n", "")
     code, out, err = run("recall", "who keeps the cache?", "--source", "team")
     assert code == 0
     assert out.startswith("<kipu-memories>\n")
@@ -54,7 +54,7 @@ def test_what_is_remembered_is_recalled(run: Run) -> None:
     assert (code, out) == (0, "")
 
 
-def test_recall_takes_the_options_of_plugins_as_a_search_does(run: Run) -> None:
+def test_recall_has_the_options_of_plugins(run: Run) -> None:
     run("remember", "Ada keeps the cache.", "--file", "ada.md")
     run("remember", "Bob keeps the cluster, and a cache of his own.", "--file", "bob.md")
     _, out, _ = run("recall", "cluster", "cache", "his", "--min-score", "0.9")
@@ -95,7 +95,7 @@ def test_a_text_may_come_from_standard_input(run: Run, workspace: Path) -> None:
     assert (code, out, err) == (2, "", "Error: There is nothing to remember: the text is empty.\n")
 
 
-def test_what_was_superseded_is_labelled(run: Run) -> None:
+def test_a_superseded_text_is_labelled(run: Run) -> None:
     run("remember", "The cache is Redis.")
     code, _, err = run("remember", "The cache is Valkey now.", "--supersedes", f"memory/{today()}.md:3")
     assert (code, err) == (0, f"It takes the place of memory/{today()}.md:3: - The cache is Redis.\n")
@@ -116,7 +116,7 @@ def test_lines_are_read_changed_and_moved(run: Run, workspace: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "code", "said"),
+    ("arguments", "code", "message"),
     [
         (["read", "memory/none.md"], 4, "memory/none.md does not exist, or is not a file."),
         (["read", "../x.md"], 2, "../x.md leads out of the workspace"),
@@ -124,7 +124,7 @@ def test_lines_are_read_changed_and_moved(run: Run, workspace: Path) -> None:
         (["edit", "memory/a.md:3-2", "x"], 2, "Lines count from 1"),
         (["read", "memory/a.md:9"], 2, "memory/a.md has 1 line, and none of the number 9."),
         (["edit", "0123456789abcdef", "x"], 2, 'There is no chunk "0123456789abcdef".'),
-        (["forget"], 2, "Name either a PLACE, or a --query."),
+        (["forget"], 2, "Give either a PLACE or a --query."),
         (["remember", "x", "--metadata", "session"], 2, "--metadata takes KEY=VALUE, not 'session'."),
         (["remember", "x", "--metadata", "valid_until=soon"], 2, "valid_until must be a date such as 2027-01-31"),
         (["remember", "x", "--source", "../x"], 2, "cannot be the name of a folder"),
@@ -133,17 +133,17 @@ def test_lines_are_read_changed_and_moved(run: Run, workspace: Path) -> None:
         (["compact", "--older-than", "soon"], 2, "--older-than must be a date or a number of days, not 'soon'."),
     ],
 )
-def test_what_cannot_be_is_said_in_a_sentence(
-    run: Run, workspace: Path, arguments: list[str], code: int, said: str
+def test_an_invalid_argument_is_explained_in_a_sentence(
+    run: Run, workspace: Path, arguments: list[str], code: int, message: str
 ) -> None:
     (workspace / "memory/a.md").write_text("one", "utf-8")
     ended, out, err = run(*arguments)
     assert (ended, out) == (code, "")
-    assert said in err
+    assert message in err
     assert "Traceback" not in err
 
 
-def test_forgetting_asks_and_proves(run: Run, workspace: Path) -> None:
+def test_forget_asks_and_prints_a_receipt(run: Run, workspace: Path) -> None:
     (workspace / "memory/a.md").write_text("keep this\n\nforget the platypus\n", "utf-8")
     code, out, err = run("forget", "memory/a.md:3", stdin=b"n\n")
     assert (code, out) == (0, "")
@@ -151,7 +151,7 @@ def test_forgetting_asks_and_proves(run: Run, workspace: Path) -> None:
     assert err.endswith("Nothing was forgotten.\n")
     code, out, err = run("forget", "memory/a.md:3")
     assert (code, out) == (2, "")
-    assert "Nobody answered" in err
+    assert "No answer, so nothing was forgotten." in err
     code, out, err = run("forget", "memory/a.md:3", stdin=b"y\n")
     assert code == 0
     assert out.startswith("Forgotten: memory/a.md:3 (SHA-256 ")
@@ -160,7 +160,7 @@ def test_forgetting_asks_and_proves(run: Run, workspace: Path) -> None:
     assert all(b"platypus" not in path.read_bytes() for path in (workspace / ".kipu").rglob("*") if path.is_file())
 
 
-def test_forgetting_what_a_query_finds_asks_for_each(run: Run, workspace: Path) -> None:
+def test_forget_query_asks_for_each_result(run: Run, workspace: Path) -> None:
     for name in "ab":
         (workspace / f"memory/{name}.md").write_text(f"platypus {name}\n", "utf-8")
     code, out, _ = run("forget", "--query", "platypus", stdin=b"y\nn\n")
@@ -170,7 +170,7 @@ def test_forgetting_what_a_query_finds_asks_for_each(run: Run, workspace: Path) 
     for option in ("--json", "--yes"):
         code, _, err = run("forget", "--query", "platypus", option)
         assert code == 2
-        assert "is asked for, one by one" in err
+        assert "--query asks for each result" in err
     assert sum((workspace / f"memory/{name}.md").exists() for name in "ab") == 1
 
 
@@ -183,7 +183,7 @@ def test_a_text_may_begin_as_an_item_does(run: Run, workspace: Path) -> None:
     assert (workspace / "memory/a.md").read_text("utf-8") == "- one\n- 2\n"
 
 
-def test_a_source_that_is_not_there_cannot_be_compacted(run: Run, workspace: Path) -> None:
+def test_compacting_an_unknown_source_is_reported(run: Run, workspace: Path) -> None:
     (workspace / "memory/team").mkdir(parents=True)
     (workspace / "memory/team/2020-01-01.md").write_text("- one\n", "utf-8")
     code, _, err = run("compact", "--source", "taem")
@@ -192,7 +192,7 @@ def test_a_source_that_is_not_there_cannot_be_compacted(run: Run, workspace: Pat
     assert "Nothing to compact." in err
 
 
-def test_who_stands_in_a_folder_with_a_memory_is_told_where_that_of_another_one_is_used(
+def test_the_workspace_is_named_when_the_current_folder_has_another_memory(
     run: Run, workspace: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run("remember", "Alice likes tea.")
@@ -208,13 +208,13 @@ def test_who_stands_in_a_folder_with_a_memory_is_told_where_that_of_another_one_
 
 
 @pytest.mark.parametrize("command", ["remember", "search", "recall", "status"])
-def test_an_empty_scope_is_a_slip_of_the_command_line(run: Run, command: str) -> None:
+def test_an_empty_scope_is_an_error(run: Run, command: str) -> None:
     code, out, err = run(command, *([] if command == "status" else ["tea"]), "--scope", "")
     assert (code, out) == (2, "")
-    assert "--scope names nobody: it is empty." in err
+    assert "--scope is empty." in err
 
 
-def test_a_scope_sees_its_own(run: Run, workspace: Path) -> None:
+def test_a_scope_sees_its_own_source(run: Run, workspace: Path) -> None:
     code, out, _ = run("remember", "Alice likes tea.", "--scope", "alice@example.com")
     assert (code, out) == (0, f"Remembered: memory/alice@example.com/{today()}.md:3\n")
     run("remember", "Bob likes tea.", "--scope", "bob")
@@ -229,7 +229,7 @@ def test_a_scope_sees_its_own(run: Run, workspace: Path) -> None:
     assert "does not belong to it" in err
 
 
-def test_a_text_that_is_not_utf_8_is_refused_rather_than_changed(run: Run, workspace: Path) -> None:
+def test_a_text_that_is_not_utf8_is_refused(run: Run, workspace: Path) -> None:
     code, _, err = run("remember", "--source", "g", stdin=b"one \xff\xfe")
     assert code == 2
     assert "The text is not valid UTF-8: its byte 5 is 0xff." in err

@@ -1,0 +1,126 @@
+"""``kipu doctor``."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from distributions import Site
+
+    from conftest import Done
+
+    Kipu = Callable[..., Done]
+    Write = Callable[[str, str], Path]
+
+
+def test_doctor_is_satisfied_with_a_healthy_workspace(kipu: Kipu, write: Write) -> None:
+    write("memory/a.md", "one")
+    kipu("index")
+    done = kipu("doctor")
+    assert done.code == 0
+    assert "problem" not in done.out
+    assert ": 1 file, 1 chunk" in done.out
+
+
+def test_doctor_finds_problems(kipu: Kipu, site: Site, here: Path, write: Write) -> None:
+    site.plugin("kipu-broken", "import not_there")
+    write("memory/bad.md", "\0")
+    kipu("index")
+    write("memory/new.md", "new")
+    done = kipu("doctor", "--json")
+    assert done.code == 1
+    found = {finding["what"]: finding["state"] for finding in done.json}
+    assert found["1 file new or changed"] == "hint"
+    assert found["skipped memory/bad.md"] == "hint"
+    assert any(what.startswith("kipu-broken 1.0") and state == "problem" for what, state in found.items())
+
+
+def test_doctor_reports_an_invalid_configuration(kipu: Kipu, here: Path, write: Write) -> None:
+    write("kipu.toml", "max = [")
+    done = kipu("doctor")
+    assert done.code == 1
+    assert f"problem  the workspace {here} cannot be used\nproblem  {here / 'kipu.toml'} is not valid TOML" in done.out
+
+
+def test_doctor_reports_a_damaged_index_and_leaves_it_alone(kipu: Kipu, here: Path, write: Write) -> None:
+    write("memory/a.md", "one")
+    index = here / ".kipu" / "index.sqlite"
+    index.parent.mkdir()
+    index.write_bytes(b"x" * 5000)
+    assert "problem  the index is damaged" in kipu("doctor").out
+    assert index.read_bytes() == b"x" * 5000
+
+
+def test_doctor_reports_missing_kinds_of_plugins(kipu: Kipu) -> None:
+    done = kipu("-p", "no:fake-standard", "doctor")
+    assert done.code == 1
+    assert "problem  no plugin with a chunker: nothing can be indexed\n         pip install kipu" in done.out
+    assert "problem  no plugin with a strategy: nothing can be searched\n         pip install kipu" in done.out
+
+
+EMBEDDER = """\
+from doubles import Hashing, Nearest
+from kipu import hookimpl
+
+@hookimpl
+def kipu_register_embedders(register):
+    register("hashing", Hashing)
+
+@hookimpl
+def kipu_register_strategies(register):
+    register("nearest", Nearest)
+"""
+
+
+@pytest.mark.parametrize(
+    ("options", "configured", "message"),
+    [
+        ((), '"hashng"', 'index.embedder: No embedder "hashng". Did you mean "hashing"?'),
+        (("-p", "no:kipu-embedder-other"), '"other"', "which is not in use: blocked by -p."),
+        ((), '{ use = "hashing", misbehave = 0 }', 'The embedder "hashing" failed: TypeError'),
+    ],
+    ids=["mistyped", "blocked", "failing"],
+)
+def test_doctor_reports_an_embedder_that_cannot_be_used(
+    kipu: Kipu, site: Site, write: Write, options: tuple[str, ...], configured: str, message: str
+) -> None:
+    site.plugin("kipu-embedder-hashing", EMBEDDER)
+    site.plugin("kipu-embedder-other", "")
+    write("memory/a.md", "one")
+    write("kipu.toml", f'[index]\nembedder = {configured}\n[search]\nstrategy = "nearest"\n')
+    done = kipu(*options, "doctor", "--json")
+    assert done.code == 1
+    (problem,) = [finding["what"] for finding in done.json if finding["state"] == "problem"]
+    assert message in problem
+    assert not any(problem in finding["what"] for finding in done.json if finding["state"] != "problem")
+    assert not any(finding["what"].startswith("embedder ") for finding in done.json)
+    assert kipu(*options, "search", "one").code == 0
+
+
+@pytest.mark.parametrize("block", [["-p", "no:embedder-onnx"], []], ids=["for-one-call", "configured"])
+def test_without_an_embedder_search_matches_words_and_status_and_doctor_say_so(
+    kipu: Kipu, site: Site, write: Write, block: list[str]
+) -> None:
+    only_embedder, _, _ = EMBEDDER.rpartition("@hookimpl")
+    onnx, other = (only_embedder.replace('"hashing"', f'"{name}"') for name in ("onnx", "other"))
+    site.install("fake-onnx", {"kipu": {"embedder-onnx": "fake_onnx"}}, fake_onnx=onnx)
+    site.plugin("kipu-embedder-other", other)
+    write("memory/a.md", "valkey")
+    assert 'ok       strategy "keyword", which uses no embedder\n' in kipu("doctor").out
+    if not block:
+        write("kipu.toml", '[plugins]\ndisable = ["fake-onnx"]\n')
+    done = kipu(*block, "search", "valkey", "--json")
+    assert (done.json["degraded"], done.json["notices"], done.err) == (False, [], "")
+    assert "embedder        none: search by words\n" in kipu(*block, "status").out
+    done = kipu(*block, "doctor")
+    place = block[0] if block else "plugins.disable in kipu.toml"
+    assert done.code == 0
+    assert (
+        "hint     no embedder is in use: searches match words only, not meaning\n"
+        f'         The embedder "onnx" comes with fake-onnx 1.0, which is not in use: blocked by {place}.\n'
+    ) in done.out

@@ -1,0 +1,85 @@
+"""``kipu files``, ``kipu status`` and ``kipu plugins``."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from distributions import Site
+
+    from conftest import Done
+
+    Kipu = Callable[..., Done]
+    Write = Callable[[str, str], Path]
+
+
+def test_files_are_listed_with_tabs_for_programs(kipu: Kipu, write: Write) -> None:
+    write("memory/2026-11-29.md", "one\n\ntwo")
+    write("memory/team/note.md", "three")
+    assert kipu("files").out == (
+        "path\tsource\tdate\tchunks\tbytes\tproblem\n"
+        "memory/2026-11-29.md\tmemory\t2026-11-29\t2\t8\t\n"
+        "memory/team/note.md\tteam\tevergreen\t1\t5\t\n"
+    )
+    assert [file["path"] for file in kipu("files", "--source", "team", "--json").json] == ["memory/team/note.md"]
+    assert kipu("files", "--json").json[0] == {
+        "path": "memory/2026-11-29.md",
+        "source": "memory",
+        "date": "2026-11-29",
+        "evergreen": False,
+        "size": 8,
+        "chunks": 2,
+        "problem": None,
+    }
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ([], "No memory files.\n"),
+        (["--scope", "zoe"], 'No memory file belongs to the scope "zoe".\n'),
+        (["--source", "zoe"], 'No memory file has the source "zoe".\n'),
+    ],
+)
+def test_an_empty_list_of_files_is_explained(kipu: Kipu, arguments: list[str], message: str) -> None:
+    done = kipu("files", *arguments)
+    assert (done.code, done.out, done.err) == (0, "path\tsource\tdate\tchunks\tbytes\tproblem\n", message)
+    assert kipu("files", *arguments, "--quiet").err == ""
+
+
+@pytest.mark.parametrize("name", ["status", "stats"])
+def test_status_changes_nothing(kipu: Kipu, here: Path, write: Write, name: str) -> None:
+    write("memory/a.md", "one")
+    status = kipu(name, "--json").json
+    assert (status["workspace"], status["files"], status["pending"]) == (str(here), 0, ["memory/a.md"])
+    assert not (here / ".kipu").exists()
+    kipu("index")
+    lines = kipu(name).out.split("\n")
+    assert lines[1:5] == [
+        "files           1",
+        "chunks          1",
+        "sources         memory (1)",
+        "pending         0",
+    ]
+
+
+def test_plugins_are_listed_with_state_and_reason(kipu: Kipu, site: Site) -> None:
+    site.plugin("kipu-broken", "import not_there")
+    site.install("kipu-server", {"kipu.commands": {"serve": "kipu_server:serve"}})
+    done = kipu("-p", "no:kipu-server", "plugins")
+    assert done.code == 0
+    assert done.out == (
+        "distribution\tversion\tplugin\tregisters\tstate\treason\n"
+        "fake-standard\t1.0\tstandard\tchunker markdown, postprocessor threshold, strategy keyword\tactive\t\n"
+        "kipu-broken\t1.0\tbroken\t\tbroken\tModuleNotFoundError: No module named 'not_there'\n"
+        "kipu-server\t1.0\tserve\t\tblocked\tblocked by -p\n"
+    )
+    assert done.err == (
+        "The plugin kipu-broken 1.0 is broken and was left out: ModuleNotFoundError: No module named 'not_there'. "
+        "Mend or upgrade it (pip install -U kipu-broken), or block it (-p no:kipu-broken).\n"
+    )

@@ -1,0 +1,79 @@
+"""Output for programs: one JSON document on stdout, messages on stderr."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from distributions import Site
+
+    from conftest import Done
+
+    Kipu = Callable[..., Done]
+    Write = Callable[[str, str], Path]
+
+
+WITH_JSON = [
+    ("index",),
+    ("index", "--force", "--prune"),
+    ("add", "memory/a.md"),
+    ("search", "valkey"),
+    ("search", "nothing-like-it"),
+    ("search", "valkey", "--full", "-n", "1", "--min-score", "0.5", "--source", "memory", "--no-sync"),
+    ("files",),
+    ("files", "--source", "team"),
+    ("status",),
+    ("stats",),
+    ("plugins",),
+    ("doctor",),
+    ("init",),
+    ("demo", "showing"),
+]
+
+
+@pytest.mark.parametrize("arguments", WITH_JSON, ids=" ".join)
+def test_json_is_one_document_on_stdout_and_nothing_else(
+    kipu: Kipu, site: Site, write: Write, arguments: tuple[str, ...]
+) -> None:
+    noise = "from kipu import hookimpl\nprint('HELLO')\n"
+    noise += (
+        "@hookimpl\ndef kipu_searched():\n    print('SEARCHED')\n@hookimpl\ndef kipu_indexed():\n    print('INDEXED')\n"
+    )
+    site.plugin("kipu-noisy", noise)
+    site.plugin("kipu-broken", "import not_there")
+    write("memory/a.md", "valkey")
+    write("memory/bad.md", "\0")
+    done = kipu(*arguments, "--json")
+    assert isinstance(done.json, (dict, list))
+    assert done.out.startswith(("{", "["))
+    assert "HELLO" in done.err or arguments[0] == "init"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code"),
+    [
+        (("search", "x", "--none"), 2),
+        (("search", "x", "-n", "0"), 2),
+        (("search", "x", "--strategy", "none"), 3),
+        (("search", "x", "-w", "none"), 2),
+        (("index", "-w", "none"), 2),
+        (("files", "-w", "none"), 2),
+        (("status", "-w", "none"), 2),
+        (("plugins", "-w", "none"), 2),
+        (("demo", "memory"), 2),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, tuple) else str(value),
+)
+def test_with_json_errors_are_on_stderr_and_stdout_is_empty(
+    kipu: Kipu, write: Write, arguments: tuple[str, ...], code: int
+) -> None:
+    write("memory/a.md", "valkey")
+    done = kipu(*arguments, "--json")
+    assert (done.code, done.out) == (code, "")
+    assert "Error: " in done.err
+    assert "Traceback" not in done.err
