@@ -82,7 +82,11 @@ def kipu_register_strategies(register):
     [
         ((), '"hashng"', 'index.embedder: No embedder "hashng". Did you mean "hashing"?'),
         (("-p", "no:kipu-embedder-other"), '"other"', "which is not in use: blocked by -p."),
-        ((), '{ use = "hashing", misbehave = 0 }', 'The embedder "hashing" failed: TypeError'),
+        (
+            (),
+            '{ use = "hashing", misbehave = 0 }',
+            'The embedder "hashing" (kipu-embedder-hashing 1.0) failed to embed: TypeError',
+        ),
     ],
     ids=["mistyped", "blocked", "failing"],
 )

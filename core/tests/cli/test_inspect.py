@@ -75,11 +75,11 @@ def test_plugins_are_listed_with_state_and_reason(kipu: Kipu, site: Site) -> Non
     assert done.code == 0
     assert done.out == (
         "distribution\tversion\tplugin\tregisters\tstate\treason\n"
-        "fake-standard\t1.0\tstandard\tchunker markdown, postprocessor threshold, strategy keyword\tactive\t\n"
+        "fake-standard\t1.0\tstandard\tchunker markdown, post-processor threshold, strategy keyword\tactive\t\n"
         "kipu-broken\t1.0\tbroken\t\tbroken\tModuleNotFoundError: No module named 'not_there'\n"
         "kipu-server\t1.0\tserve\t\tblocked\tblocked by -p\n"
     )
     assert done.err == (
-        "The plugin kipu-broken 1.0 is broken and was left out: ModuleNotFoundError: No module named 'not_there'. "
-        "Mend or upgrade it (pip install -U kipu-broken), or block it (-p no:kipu-broken).\n"
+        "Plugin kipu-broken 1.0 failed to load and was skipped: ModuleNotFoundError: No module named 'not_there'. "
+        "Upgrade it (pip install -U kipu-broken) or disable it (-p no:kipu-broken).\n"
     )

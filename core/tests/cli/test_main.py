@@ -100,7 +100,7 @@ def test_without_plugins_it_says_what_to_install(
         ),
         "index": (
             3,
-            'Error: No plugin with a chunker is installed, so there is no "markdown". '
+            'Error: No plugin with a strategy is installed, so there is no "keyword". '
             "The standard ones come with: pip install kipu",
         ),
     }
@@ -217,7 +217,7 @@ def test_an_unknown_option_is_an_error_with_a_hint(kipu: Kipu) -> None:
         ),
         (
             "[search]\npostprocessors = [{ use = 'threshold', min_scor = 1 }]",
-            'search.postprocessors[0], postprocessor "threshold": no option "min_scor". Did you mean "min_score"? '
+            'search.postprocessors[0], post-processor "threshold": no option "min_scor". Did you mean "min_score"? '
             "It has: min_score.",
         ),
         (
@@ -259,7 +259,7 @@ def kipu_register_strategies(register):
         (
             "ValueError('no disk')",
             1,
-            "Error: Raising (kipu_strategy_raising) failed in this search: ValueError: no disk.\n",
+            'Error: The strategy "raising" (kipu-strategy-raising 1.0) failed in this search: ValueError: no disk.\n',
         ),
     ],
 )
@@ -634,14 +634,14 @@ def test_a_broken_plugin_is_reported_once_by_every_command(kipu: Kipu, site: Sit
     write("memory/a.md", "valkey")
     for command in (["index"], ["search", "valkey"], ["files"], ["status"], ["plugins"], ["add", "memory/a.md"]):
         done = kipu(*command)
-        assert (done.code, done.err.count("The plugin kipu-broken 1.0 is broken and was left out")) == (0, 1)
+        assert (done.code, done.err.count("Plugin kipu-broken 1.0 failed to load and was skipped")) == (0, 1)
 
 
 def test_a_failing_observer_is_reported_and_the_results_are_printed(kipu: Kipu, site: Site, write: Write) -> None:
     site.plugin(
-        "kipu-observer", "from kipu import hookimpl\n@hookimpl\ndef kipu_searched():\n    raise OSError('no disk')"
+        "kipu-observer", "from kipu import hookimpl\n@hookimpl\ndef kipu_indexed():\n    raise OSError('no disk')"
     )
     write("memory/a.md", "valkey")
     done = kipu("search", "valkey")
     assert (done.code, done.out.partition("  ")[0]) == (0, "1. memory/a.md:1")
-    assert done.err == "The plugin kipu-observer 1.0 (observer) failed in kipu_searched: OSError: no disk\n"
+    assert done.err == "Plugin kipu-observer 1.0 (observer) failed in kipu_indexed: OSError: no disk\n"

@@ -47,6 +47,7 @@ def test_search_as_json_has_the_names_of_python(kipu: Kipu, write: Write) -> Non
         "heading_level": 1,
         "metadata": {},
         "outdated": "",
+        "why": "",
     }
 
 
@@ -62,7 +63,7 @@ def test_a_search_without_memory_says_what_to_do(kipu: Kipu, here: Path) -> None
     done = kipu("search", "anything")
     assert (done.code, done.out) == (0, "")
     assert done.err == (
-        f"There is no memory here yet: {here} has no folder memory/. Make one with: kipu init\nNo results.\n"
+        f"There is no memory here yet: {here} has no folder memory/. Create one with: kipu init\nNo results.\n"
     )
     assert list(here.iterdir()) == []
 

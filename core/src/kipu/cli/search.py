@@ -178,12 +178,14 @@ def print_result(output: Output, rank: int, result: SearchResult, *, full: bool 
     for line in (result.text if full else result.snippet).split("\n"):
         output.line(f"   {escape(line, keep=LINES)}".rstrip())
     if result.explanation is not None:
-        _print_explanation(output, result.explanation)
+        _print_explanation(output, result.explanation, result.why)
     output.line()
 
 
-def _print_explanation(output: Output, explanation: Explanation) -> None:
-    """Print what each strategy scored a result, and what each stage changed."""
+def _print_explanation(output: Output, explanation: Explanation, why: str) -> None:
+    """Print why a strategy found a result, what each strategy scored it, and what each stage changed."""
+    if why:
+        output.line(click.style(f"   why: {escape(why)}", dim=True))
     scores = [
         f"{escape(name)} {strategy.score:.3f} ({f'rank {strategy.rank}' if strategy.rank else 'not found'})"
         for name, strategy in explanation.arms.items()
