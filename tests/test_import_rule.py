@@ -16,7 +16,14 @@ if TYPE_CHECKING:
 ROOT = Path(__file__).resolve().parents[1]
 KERNEL = ROOT / "core/src/kipu"
 
-CONTRACT = {"kipu", "kipu.types", "kipu.errors", *(f"kipu.{name}" for name in kipu.__all__)}
+CONTRACT = {
+    "kipu",
+    "kipu.errors",
+    "kipu.markdown",
+    "kipu.options",
+    "kipu.types",
+    *(f"kipu.{name}" for name in kipu.__all__),
+}
 CONTRACT_OF_TESTS = CONTRACT | {"kipu.testing", "kipu.sync"}
 
 
