@@ -607,10 +607,20 @@ class Memory:
         :raises FlusherError: the model could not be asked, or gave no answer that can be used.
         :raises NotWrittenError: what was distilled could not be written; the exception has the text.
         """
-        flushed: Flushed | None = await self._flushing().flush(
-            conversation, model=model, instructions=instructions, source=source, file=file, dry_run=dry_run
+        from .distill.flush import flush
+
+        return await flush(
+            self._context,
+            self._keeping,
+            self._where,
+            self.recall,
+            conversation,
+            model=model,
+            instructions=instructions,
+            source=source,
+            file=file,
+            dry_run=dry_run,
         )
-        return flushed
 
     @_public
     async def compact(
@@ -637,7 +647,13 @@ class Memory:
 
         What else it takes and raises, `flush` does too.
         """
-        compacted: Compacted | None = await self._compacting().compact(
+        from .distill.compact import compact
+
+        return await compact(
+            self._context,
+            self._keeping,
+            self._where,
+            self._synchronizer,
             source,
             older_than=older_than,
             max_tokens=max_tokens,
@@ -645,7 +661,6 @@ class Memory:
             instructions=instructions,
             dry_run=dry_run,
         )
-        return compacted
 
     @_public
     async def undo_compact(self, path: str | os.PathLike[str]) -> Compacted:
@@ -655,8 +670,9 @@ class Memory:
         :raises QueryError: it is none.
         :raises MemoryFileError: an original is not in the archive any more, or its place is taken. Nothing was changed.
         """
-        compacted: Compacted = await self._compacting().undo(path)
-        return compacted
+        from .distill.compact import undo_compact
+
+        return await undo_compact(self._context, self._keeping, self._where, self._synchronizer, path)
 
     # --- services, imported when first used ------------------------------------------------------------------------
 
@@ -684,29 +700,6 @@ class Memory:
         from .keeping.forget import Forgetting
 
         return Forgetting(self.workspace, self._context.database, self._synchronizer, self._where, self._keeping)
-
-    def _flushing(self) -> Any:
-        from .distill.flush import Flushing
-        from .distill.model import Budget
-
-        budget = Budget(self.workspace / HIDDEN_FOLDER, self.config)
-        return Flushing(self.config, self._context.components, self._where, self._keeping, budget, self.recall)
-
-    def _compacting(self) -> Any:
-        from .distill.compact import Compacting
-        from .distill.model import Budget
-
-        budget = Budget(self.workspace / HIDDEN_FOLDER, self.config)
-        return Compacting(
-            self.config,
-            self._context.database,
-            self._context.workspace,
-            self._context.components,
-            self._synchronizer,
-            self._where,
-            self._keeping,
-            budget,
-        )
 
     async def _finish_interrupted(self) -> None:
         """Finish what a killed process began in the memory files, once."""

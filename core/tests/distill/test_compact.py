@@ -61,7 +61,7 @@ async def test_old_files_become_a_summary_that_links_to_them(memory, workspace, 
     assert (await memory.search("both known"))[0].path == compacted.path
 
 
-async def test_a_summary_is_not_summarised_again(memory, flusher, write, old):
+async def test_a_summary_is_not_compacted_again(memory, flusher, write, old):
     assert await memory.compact("team") is not None
     assert await memory.compact("team") is None
     assert len(flusher.calls) == 1
@@ -75,7 +75,7 @@ async def test_compacting_can_be_undone(memory, workspace, old):
     assert texts_of(workspace, old) == old
     assert not (workspace / compacted.path).exists()
     assert (await memory.search("fact of day 90"))[0].path == f"memory/team/{days_ago(90)}.md"
-    with pytest.raises(QueryError, match="is no summary"):
+    with pytest.raises(QueryError, match="is not a summary"):
         await memory.undo_compact("memory/team/rules.md")
 
 
@@ -86,13 +86,13 @@ async def test_a_dry_run_of_compacting_moves_nothing(memory, workspace, old):
     assert not (workspace / "memory/archive").exists()
 
 
-async def test_compacting_takes_the_oldest_that_the_budget_allows(memory, flusher, old):
+async def test_the_oldest_files_are_compacted_first(memory, flusher, old):
     compacted = await memory.compact("team", 1, max_tokens=10)
     assert list(compacted.archived) == [next(iter(old))]
     assert not any("Fact of day 60" in message.text for message in flusher.calls[0])
 
 
-async def test_a_provider_that_fails_moves_nothing(memory, flusher, workspace, old):
+async def test_a_failing_provider_moves_nothing(memory, flusher, workspace, old):
     flusher.script = [FlusherError("The key was refused (401)."), "NOTHING_TO_REMEMBER"]
     with pytest.raises(FlusherError):
         await memory.compact("team")

@@ -1,7 +1,7 @@
-"""Reads conversations in the shapes of OpenAI and of Anthropic, as far as they are worth remembering.
+"""Reading conversations in the shapes of OpenAI and Anthropic, as far as they are worth remembering.
 
-What people and assistants said is kept. Images, thoughts and the system's own prompt are left out, calls of tools and
-their results are named in a few words, and so is what Kipu itself had recalled.
+What people and assistants said is kept. Images, thoughts, the system prompt and what Kipu had recalled are left out;
+calls of tools and their results are replaced with a few words.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from ..errors import QueryError
 from ..search.recall import estimate_tokens, quarters, without_recalled
 from ..types import Message
 
-__all__ = ["in_parts", "messages_of"]
+__all__ = ["parse_messages", "split_messages"]
 
 _ROLES = {"user": "user", "human": "user", "assistant": "assistant", "ai": "assistant", "model": "assistant"}
 _TOOLS = ("tool", "function")
@@ -21,12 +21,12 @@ _SYSTEM = ("system", "developer")
 _TEXT_BLOCKS = ("text", "input_text", "output_text")
 
 
-def messages_of(conversation: Any) -> list[Message]:
-    """What was said in a conversation, in order.
+def parse_messages(conversation: Any) -> list[Message]:
+    """Return the messages of a conversation, in order.
 
     :param conversation: a list of messages, each a dictionary with ``role`` and ``content`` (a text, or a list of
         blocks) or a `kipu.types.Message`; or a dictionary with such a list as its ``messages``.
-    :raises QueryError: it has another shape; the message says where.
+    :raises QueryError: it has another shape. The error names the message.
     """
     if isinstance(conversation, Mapping):
         if "messages" not in conversation:
@@ -34,66 +34,66 @@ def messages_of(conversation: Any) -> list[Message]:
         conversation = conversation["messages"]
     if isinstance(conversation, (str, bytes)) or not isinstance(conversation, Iterable):
         raise QueryError(f"A conversation is a list of messages, not {type(conversation).__name__}.")
-    found = []
-    for position, message in enumerate(conversation):
-        role, text = _said(message, position)
+    messages = []
+    for number, message in enumerate(conversation, 1):
+        role, text = _parse_message(message, number)
         text = without_recalled(text).strip()
         if role and text:
-            found.append(Message(role, text))
-    return found
+            messages.append(Message(role, text))
+    return messages
 
 
-def _said(message: Any, position: int) -> tuple[str, str]:
-    """The role, empty for what is left out, and the text of a message."""
+def _parse_message(message: Any, number: int) -> tuple[str, str]:
+    """Return the role and the text of a message. The role is empty for a message that is left out."""
     if isinstance(message, Message):
-        said: Any = (message.role, message.text)  # whoever made it may have given it anything
-        if not all(isinstance(each, str) for each in said):
-            raise QueryError(f"The role and the text of message {position + 1} of the conversation must be texts.")
+        values: Any = (message.role, message.text)  # the class does not check them
+        if not all(isinstance(value, str) for value in values):
+            raise QueryError(f"The role and the text of message {number} must be texts.")
         return ("" if message.role in _SYSTEM else message.role), message.text
     if not isinstance(message, Mapping) or not isinstance(message.get("role"), str):
-        raise QueryError(f'Message {position + 1} of the conversation has no "role": each is a dictionary with a role.')
+        raise QueryError(f'Message {number} has no "role". Each message is a dictionary with "role" and "content".')
     role = message["role"].lower()
     if role in _SYSTEM:
         return "", ""
     if role in _TOOLS:
-        return "tool", _left_out(_size(message.get("content"), position))
+        return "tool", _omission(_size(message.get("content"), number))
     if role not in _ROLES:
-        raise QueryError(f'Message {position + 1} of the conversation has an unknown role: "{message["role"]}".')
-    parts = _blocks(message.get("content"), position)
+        raise QueryError(f'Message {number} has an unknown role: "{message["role"]}".')
+    parts = _texts(message.get("content"), number)
     calls = message.get("tool_calls") or ()
     if not isinstance(calls, (list, tuple)):
-        raise QueryError(f"The tool_calls of message {position + 1} of the conversation are no list.")
+        raise QueryError(f"The tool_calls of message {number} must be a list.")
     for call in calls:
         function = call.get("function") if isinstance(call, Mapping) else None
         parts.append(f"[called the tool {_name(function)}]")
     return _ROLES[role], "\n\n".join(part for part in parts if part.strip())
 
 
-def _blocks(content: Any, position: int) -> list[str]:
-    """The texts of a message's content; what is no text is left out, or named."""
+def _texts(content: Any, number: int) -> list[str]:
+    """Return the texts of a message's content, with a few words for calls and results of tools."""
     texts = []
-    for part in _parts(content, position):
-        if isinstance(part, str):
-            texts.append(part)
-        elif part["type"] == "tool_use":
-            texts.append(f"[called the tool {_name(part)}]")
+    for block in _blocks(content, number):
+        if isinstance(block, str):
+            texts.append(block)
+        elif block["type"] == "tool_use":
+            texts.append(f"[called the tool {_name(block)}]")
         else:
-            texts.append(_left_out(_size(part.get("content"), position)))
+            texts.append(_omission(_size(block.get("content"), number)))
     return texts
 
 
-def _parts(content: Any, position: int) -> Iterator[str | Mapping[str, Any]]:
-    """What a message's content has of texts, and of blocks of tools."""
+def _blocks(content: Any, number: int) -> Iterator[str | Mapping[str, Any]]:
+    """Yield the texts of a message's content, and its blocks of tools."""
     if content is None or isinstance(content, str):
         content = [content or ""]
     if not isinstance(content, (list, tuple)):
-        raise QueryError(f"The content of message {position + 1} is neither a text nor a list of blocks.")
+        raise QueryError(f"The content of message {number} is neither a text nor a list of blocks.")
     for block in content:
         if isinstance(block, str):
             yield block
             continue
         if not isinstance(block, Mapping):
-            raise QueryError(f"The content of message {position + 1} has a block that is no dictionary.")
+            raise QueryError(f"The content of message {number} has a block that is not a dictionary.")
         kind = block.get("type")
         if (kind in _TEXT_BLOCKS or kind is None) and isinstance(block.get("text"), str):
             yield block["text"]
@@ -101,62 +101,62 @@ def _parts(content: Any, position: int) -> Iterator[str | Mapping[str, Any]]:
             yield block
 
 
-def _size(content: Any, position: int) -> int:
-    """How many characters the result of a tool has, with the results that may stand in it, however deep."""
-    size, left = 0, [content]
-    while left:
-        for part in _parts(left.pop(), position):
-            if isinstance(part, str):
-                size += len(part)
-            elif part["type"] == "tool_result":
-                left.append(part.get("content"))
+def _size(content: Any, number: int) -> int:
+    """Return how many characters the result of a tool has, with the results nested in it."""
+    size, stack = 0, [content]  # not by recursion: results can be nested more deeply than Python calls can
+    while stack:
+        for block in _blocks(stack.pop(), number):
+            if isinstance(block, str):
+                size += len(block)
+            elif block["type"] == "tool_result":
+                stack.append(block.get("content"))
     return size
 
 
-def _left_out(size: int) -> str:
+def _omission(size: int) -> str:
     return f"[the result of a tool was left out: {size:,} characters]"
 
 
-def _name(named: Any) -> str:
-    name = named.get("name") if isinstance(named, Mapping) else None
+def _name(tool: Any) -> str:
+    name = tool.get("name") if isinstance(tool, Mapping) else None
     return (" ".join(name.split()) if isinstance(name, str) else "")[:80] or "without a name"
 
 
-def in_parts(messages: Iterable[Message], tokens: int) -> list[list[Message]]:
-    """Messages in parts of at most so many tokens; a message that is longer than a part is cut between lines."""
+def split_messages(messages: Iterable[Message], tokens: int) -> list[list[Message]]:
+    """Split messages into parts of at most so many tokens. A message longer than a part is split between lines."""
     parts: list[list[Message]] = [[]]
-    left = tokens
+    room = tokens
     for message in messages:
-        for piece in _pieces(message, tokens):
+        for piece in _split_message(message, tokens):
             cost = estimate_tokens(piece.text) + 5  # and its role
-            if cost > left and parts[-1]:
+            if cost > room and parts[-1]:
                 parts.append([])
-                left = tokens
+                room = tokens
             parts[-1].append(piece)
-            left -= cost
+            room -= cost
     return [part for part in parts if part]
 
 
-def _pieces(message: Message, tokens: int) -> Iterable[Message]:
+def _split_message(message: Message, tokens: int) -> Iterable[Message]:
     if estimate_tokens(message.text) + 5 <= tokens:
         yield message
         return
-    room = max(1, tokens - 5)
+    width = max(1, tokens - 5)
     piece: list[str] = []
-    left = 4 * room
+    room = 4 * width
     for line in message.text.split("\n"):
         start = 0
         while start < len(line) or start == 0:
-            # One character is a token at most: that much of a line fits for sure, and mostly four times as much.
-            length = room if not line[start : start + 4 * room].isascii() else 4 * room
-            rest = line[start : start + length]
-            cost = quarters(rest) + 1  # and the end of the line
-            if piece and cost > left + 1:
+            # A character is one token at most, so this much of a line fits; of ASCII, four times as much.
+            length = 4 * width if line[start : start + 4 * width].isascii() else width
+            text = line[start : start + length]
+            cost = quarters(text) + 1  # and the end of the line
+            if piece and cost > room + 1:
                 yield Message(message.role, "\n".join(piece))
-                piece, left = [], 4 * room
-            if piece or rest.strip():
-                piece.append(rest)
-                left -= cost
+                piece, room = [], 4 * width
+            if piece or text.strip():
+                piece.append(text)
+                room -= cost
             start += length
     if piece:
         yield Message(message.role, "\n".join(piece))
