@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 import pytest
-from doubles import Hashing, Nearest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from rows import rows, rows_made_afresh, with_doubles
@@ -27,6 +26,7 @@ from kipu import Memory
 from kipu.config import SyncConfig
 from kipu.errors import EmbedderError, IndexBusyError, IndexUnavailableError
 from kipu.index.queries import KnownFile
+from kipu.testing import ScriptedEmbedder, VectorStrategy
 from kipu.watch import FileSummary, Watcher, _compare
 
 if TYPE_CHECKING:
@@ -406,20 +406,16 @@ async def test_a_name_that_is_not_utf8_does_not_hide_other_changes(
 
 @pytest.mark.slow
 async def test_a_failing_provider_is_reported_once_and_retried(config: Config, write: Write) -> None:
-    embedder = Hashing()
+    embedder = ScriptedEmbedder(script=[EmbedderError("There is no answer.")])
 
-    def fail(number: int, texts: list[str]) -> None:
-        raise EmbedderError("There is no answer.")
-
-    embedder.misbehave = fail
-    with_meaning = config(index={"embedder": embedder}, strategy=Nearest())
+    with_meaning = config(index={"embedder": embedder}, strategy=VectorStrategy())
     async with watched(with_meaning) as watching:
         write("memory/a.md", "alpha\n\nbeta\n")
         await watching.expect(("added", "memory/a.md", "2 chunks"))
         write("memory/b.md", "gamma\n")
         await watching.expect(("added", "memory/b.md", "1 chunk"))
         assert (await watching.memory.status()).pending_vectors == 3
-        embedder.misbehave = lambda number, texts: None
+        embedder.script = []
         await watching.until(lambda: watching.report is not None and watching.report.embedded == 3)
         assert (await watching.memory.status()).pending_vectors == 0
         assert len(watching.problems) == 1

@@ -64,16 +64,16 @@ def test_doctor_reports_missing_kinds_of_plugins(kipu: Kipu) -> None:
 
 
 EMBEDDER = """\
-from doubles import Hashing, Nearest
+from kipu.testing import HashingEmbedder, VectorStrategy
 from kipu import hookimpl
 
 @hookimpl
 def kipu_register_embedders(register):
-    register("hashing", Hashing)
+    register("hashing", HashingEmbedder)
 
 @hookimpl
 def kipu_register_strategies(register):
-    register("nearest", Nearest)
+    register("nearest", VectorStrategy)
 """
 
 
@@ -84,8 +84,8 @@ def kipu_register_strategies(register):
         (("-p", "no:kipu-embedder-other"), '"other"', "which is not in use: blocked by -p."),
         (
             (),
-            '{ use = "hashing", misbehave = 0 }',
-            'The embedder "hashing" (kipu-embedder-hashing 1.0) failed to embed: TypeError',
+            '{ use = "hashing", dimension = -1 }',
+            'The embedder "hashing" (kipu-embedder-hashing 1.0) failed to embed: ValueError',
         ),
     ],
     ids=["mistyped", "blocked", "failing"],

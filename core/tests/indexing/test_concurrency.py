@@ -18,7 +18,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from doubles import Paragraphs, Words
 from rows import is_sound, rows, rows_made_afresh, select, with_doubles
 
 import kipu.index.database
@@ -28,6 +27,7 @@ import kipu.indexing.synchronizer
 from kipu import Memory, sync
 from kipu.errors import IndexBusyError, IndexUnavailableError
 from kipu.sqlite import choose_driver
+from kipu.testing import ParagraphChunker, WordStrategy
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -193,14 +193,14 @@ def in_the_middle(monkeypatch) -> Callable[[Callable[[], None]], None]:
     """Let something happen once, when the next run has looked at the files and begins to chunk them."""
 
     def in_the_middle(happen: Callable[[], None]) -> None:
-        chunk, waiting = Paragraphs.chunk, [happen]
+        chunk, waiting = ParagraphChunker.chunk, [happen]
 
-        def interrupted(self: Paragraphs, document: Any) -> Any:
+        def interrupted(self: ParagraphChunker, document: Any) -> Any:
             if waiting:
                 waiting.pop()()
             return chunk(self, document)
 
-        monkeypatch.setattr(Paragraphs, "chunk", interrupted)
+        monkeypatch.setattr(ParagraphChunker, "chunk", interrupted)
 
     return in_the_middle
 
@@ -289,7 +289,7 @@ async def test_a_file_that_another_process_renamed_first_keeps_its_rows(
 async def test_a_search_sees_one_state_of_the_index_from_its_beginning_to_its_end(workspace, config, write):
     write("memory/one.md", "alpha")
 
-    class Slow(Words):
+    class Slow(WordStrategy):
         async def search(self, query: Query, index: Index) -> list[Hit]:
             before = list(await index.connection.execute_fetchall("SELECT id FROM chunks"))
             write("memory/one.md", "alpha changed")
