@@ -65,7 +65,7 @@ def read_texts(data: Path, number: int) -> list[str]:
 
 
 class Child:
-    """A process that embeds when it is told to, and says what that took."""
+    """A process that embeds on request, and reports what that took."""
 
     def __init__(self, python: Path | str, system: str, work: Path) -> None:
         self.vectors = work / f"vectors-{system}.npy"
@@ -132,7 +132,7 @@ def show(measured: dict[str, dict[str, float]], texts: int, cosines: Any) -> Non
 
 
 def arguments() -> argparse.Namespace:
-    """What the command line asks for."""
+    """Parse the command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--texts", type=int, default=1_000, help="how many texts [default: 1000]")
     parser.add_argument("--rounds", type=int, default=3, help="how often each embeds them [default: 3]")

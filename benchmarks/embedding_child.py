@@ -45,14 +45,14 @@ class Peer:
 
 
 def timed(work: Any) -> dict[str, float]:
-    """What a call takes, in seconds."""
+    """Return how long a call takes, in seconds."""
     wall, cpu = time.perf_counter(), time.process_time()
     work()
     return {"wall": time.perf_counter() - wall, "cpu": time.process_time() - cpu}
 
 
 def queries(system: Any) -> dict[str, float]:
-    """What one short text takes, in milliseconds."""
+    """Return how long one short text takes, in milliseconds."""
     taken = [timed(functools.partial(system.embed, [text])) for text in QUERIES * 8]
     return {f"query_{kind}": 1e3 * statistics.median(each[kind] for each in taken) for kind in ("cpu", "wall")}
 

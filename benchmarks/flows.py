@@ -70,7 +70,7 @@ class Meter:
         self._is_on = False
 
     def install(self) -> None:
-        """Hook into the calls of functions and of SQLite."""
+        """Start to watch the calls of functions and of SQLite."""
         real = aiosqlite.Connection._execute  # noqa: SLF001 (every statement passes here)
 
         async def execute(connection: Any, function: Any, *arguments: Any, **options: Any) -> Any:

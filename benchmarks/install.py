@@ -30,7 +30,7 @@ INSTALLS = {
 
 
 def size(folder: Path) -> float:
-    """The size of all files below a folder in megabytes (a million bytes); links count as nothing."""
+    """Return the size of all files below a folder in megabytes (a million bytes); links count as nothing."""
     return sum(path.lstat().st_size for path in folder.rglob("*") if path.is_file() and not path.is_symlink()) / 1e6
 
 

@@ -7,8 +7,8 @@ that no text is embedded twice. It reads a line of JSON after the other, and ans
     {"question": text, "limit": number, "min_score": null or number}
                                      {"found": [[path, first line, last line, score], ...], "seconds": CPU time}
 
-The workspace is indexed anew, in a folder that is removed at the end; nothing is written into the workspace. All is
-left at memweave's defaults but for what it is handed: the embedding provider, and the number of results.
+The workspace is indexed from scratch, in a folder that is removed at the end; nothing is written into the workspace.
+All is left at memweave's defaults but for what it is handed: the embedding provider, and the number of results.
 """
 
 from __future__ import annotations

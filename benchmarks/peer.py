@@ -28,7 +28,7 @@ class PeerMissingError(Exception):
 
 
 class Memweave:
-    """memweave with its defaults. The index is made anew for each workspace, and outside of it.
+    """memweave with its defaults. A new index is built for each workspace, and outside of it.
 
     :param min_score: the lowest score of a result; None is memweave's default, 0.35.
     :param model: a folder with ``model.onnx`` and ``tokenizer.json``; that of kipu-model-minilm if it is not given.
@@ -53,7 +53,7 @@ class Memweave:
         self.chunks: int = self._ask(workspace=str(workspace))["chunks"]
 
     def __call__(self, question: str, limit: int) -> list[tuple[str, int, int, float]]:
-        """What is found: paths relative to the workspace, first and last lines, and scores, best first."""
+        """Return what is found: paths relative to the workspace, first and last lines, and scores, best first."""
         answer = self._ask(question=question, limit=limit, min_score=self._min_score)
         self.seconds += answer["seconds"]
         return [(path, start, end, score) for path, start, end, score in answer["found"]]
@@ -100,7 +100,7 @@ def install(work: Path) -> Path:
 
 
 def find_model() -> Path:
-    """The folder of the model that Kipu uses by default."""
+    """Return the folder of the model that Kipu uses by default."""
     found = importlib.util.find_spec("kipu_model_minilm")
     for folder in found.submodule_search_locations or [] if found else []:
         for model in sorted(Path(folder).rglob("model.onnx")):

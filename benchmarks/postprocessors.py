@@ -47,7 +47,7 @@ def make_hits(count: int, share_with_vector: float) -> list[Hit]:
 
 
 def cpu_ms(hits: list[Hit]) -> float:
-    """What it takes to reorder hits, in milliseconds of CPU time."""
+    """Return what it takes to reorder hits, in milliseconds of CPU time."""
 
     async def measure() -> list[float]:
         spent = []

@@ -54,7 +54,7 @@ FIGURES = ("R@1", "any@10", "all@10", "MRR", "nDCG@10", "turn_R@1000t")
 
 
 class Kipu:
-    """Kipu with the plugins that are installed and their defaults. The index is made anew for each workspace.
+    """Kipu with the plugins that are installed and their defaults. A new index is built for each workspace.
 
     :param strategy: the name of a strategy.
     :param options: what every search is asked with, besides the question.
@@ -83,7 +83,7 @@ class Kipu:
 
 
 class Grep:
-    """Files ranked by how many different words of the question they have: what nobody needs a memory for."""
+    """Files ranked by how many different words of the question they have: what works without any memory."""
 
     def __init__(self, workspace: Path) -> None:
         self._search = tool().grep(workspace)
@@ -97,7 +97,7 @@ class Grep:
 
 
 def memweave(workspace: Path, min_score: float | None = None) -> Any:
-    """The memory of that name, 0.2.1, with the model that Kipu uses, in a process of its own."""
+    """Start memweave 0.2.1 in a process of its own, with the model that Kipu uses."""
     from peer import Memweave, PeerMissingError
 
     try:
@@ -122,7 +122,7 @@ class MissingError(Exception):
 
 
 def tool(folder: Path = SHARED / "tools") -> ModuleType:
-    """The program that measures, imported from where it is."""
+    """Return the program that measures, imported from where it is."""
     name = "retrieval_eval"
     if name in sys.modules:
         return sys.modules[name]
@@ -193,13 +193,13 @@ def table(rows: Sequence[Sequence[str]]) -> str:
 
 
 def row(name: str, system: str, figures: dict[str, Any]) -> list[str]:
-    """A line of the table."""
+    """Return a line of the table."""
     shares = [f"{figures[figure]:.3f}".lstrip("0") if figure in figures else "-" for figure in FIGURES]
     return [SETS[name].title, system, str(figures["questions"]), *shares, f"{figures['questions/s']:,.0f}"]
 
 
 def arguments() -> argparse.Namespace:
-    """What the command line asks for."""
+    """Parse the command line."""
 
     def choice(known: dict[str, Any]) -> Callable[[str], list[str]]:
         def parse(text: str) -> list[str]:

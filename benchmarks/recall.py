@@ -29,7 +29,7 @@ PART = re.compile(r'^<memory source="(?P<path>[^"]+?):(?P<start>\d+)(?:-(?P<end>
 
 
 def share(found: Iterable[Found], lines: Sequence[Sequence[Any]]) -> float:
-    """The share of lines that stand in some places."""
+    """Return the share of lines that stand in some places."""
     places = list(found)
     wanted = {tuple(line) for line in lines}
     return sum(any(p == path and start <= n <= end for p, start, end in places) for path, n in wanted) / len(wanted)
@@ -38,7 +38,7 @@ def share(found: Iterable[Found], lines: Sequence[Sequence[Any]]) -> float:
 def ask(
     memory: Memory, question: str, budget: int
 ) -> tuple[list[tuple[str, int, int]], list[tuple[str, int, int]], int]:
-    """What a recall quotes, what its results alone would bring, and how many tokens the recall has."""
+    """Return what a recall quotes, what its results alone would bring, and how many tokens the recall has."""
     from kipu.search.recall import estimate_tokens
 
     recalled = memory.recall(question, max_tokens=budget)

@@ -73,7 +73,7 @@ def run(command: list[str | Path], limit: float | None = None) -> Spent:
 
 
 def cpu_ms(command: list[str | Path], runs: int) -> float:
-    """The median CPU time of a process in milliseconds. The first run, which fills caches, does not count."""
+    """Return the median CPU time of a process in milliseconds. The first run, which fills caches, does not count."""
     run(command)
     return 1e3 * statistics.median(run(command).cpu for _ in range(runs))
 
@@ -82,7 +82,7 @@ def cpu_ms(command: list[str | Path], runs: int) -> float:
 
 
 def find_python(given: Path | None) -> Path | None:
-    """A Python that memweave runs on: the given one, else one on the path, else one of pyenv."""
+    """Find a Python that memweave runs on: the given one, else one on the path, else one of pyenv."""
     names = ("python3.13", "python3.12")
     on_path = [Path(found) for name in names if (found := shutil.which(name))]
     of_pyenv = sorted(Path.home().glob(".pyenv/versions/3.1[23].*/bin/python3"), reverse=True)
@@ -126,12 +126,12 @@ def measure(
 
 
 def search_command(workspace: Path) -> list[str | Path]:
-    """The arguments of a search, the same for both command lines, in an index that is up to date."""
+    """Return the arguments of a search, the same for both command lines, in an index that is up to date."""
     return ["search", "--workspace", workspace, corpus.queries(workspace)[0]]
 
 
 def sweep(work: Path, files: int) -> dict[str, Any]:
-    """What it costs a search to look at every file first, when none has changed."""
+    """Measure what it costs a search to look at every file first, when none has changed."""
     workspace = corpus.write(work / f"files-{files}", sections=files, sections_in_file=1)
     return measure(sys.executable, "sweep", workspace, runs=0)
 
@@ -151,7 +151,7 @@ def show(rows: list[list[str]]) -> None:
 def compare(
     what: str, own: float, peer: float | None, unit: str, goal: str = "", *, more_than: bool = False
 ) -> list[str]:
-    """A line of the table: a figure of Kipu and of memweave, and how many times the second is the first."""
+    """Return a line of the table: a figure of Kipu and of memweave, and how many times the second is the first."""
 
     def cell(figure: float) -> str:
         digits = 0 if figure >= 100 else 1 if figure >= 10 else 2
@@ -163,7 +163,7 @@ def compare(
 
 
 def corpus_rows(title: str, own: dict[str, Any], peer: dict[str, Any]) -> list[list[str]]:
-    """The lines of the table for one corpus. Figures are in seconds."""
+    """Return the lines of the table for one corpus. Figures are in seconds."""
 
     def line(what: str, key: str, unit: str, goal: str = "") -> list[str]:
         scale = {"s": 1, "ms": 1e3}[unit]
@@ -208,7 +208,7 @@ def show_machine(own: dict[str, Any], peer: dict[str, Any], runs: int) -> None:
 
 
 def arguments() -> argparse.Namespace:
-    """What the command line asks for."""
+    """Parse the command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--chunks", type=int, nargs="+", default=[2_000, 10_000], help="sizes of the corpora")
     parser.add_argument("--files", type=int, nargs="*", default=[1_000, 10_000], help="numbers of files to look at")

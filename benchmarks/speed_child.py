@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
-# Indexing anew is repeated, but not what takes minutes.
+# Indexing from scratch is repeated, but not what takes minutes.
 LONG_SECONDS = 30
 ROUNDS = 5
 
@@ -38,7 +38,7 @@ async def figures(
     search: Callable[[Any, str], Awaitable[Any]],
     queries: list[str],
 ) -> dict[str, float]:
-    """Index anew, index again, search; the medians of each."""
+    """Index from scratch, index again, and search; return the median of each."""
     fresh: list[tuple[float, float]] = []
     while len(fresh) < min(runs, 3) and sum(wall for _, wall in fresh) < LONG_SECONDS:
         shutil.rmtree(index_folder, ignore_errors=True)
@@ -74,7 +74,7 @@ async def kipu(workspace: Path, runs: int, queries: list[str]) -> dict[str, Any]
 
 
 async def memweave(workspace: Path, runs: int, queries: list[str]) -> dict[str, Any]:
-    """The peer, by words: without vectors, with chunks like Kipu's, and with a provider that costs it nothing."""
+    """Open the peer, by words: without vectors, with chunks like Kipu's, and with a provider that costs it nothing."""
     import sqlite3
 
     from memweave import MemWeave  # type: ignore[import-not-found]
@@ -86,7 +86,7 @@ async def memweave(workspace: Path, runs: int, queries: list[str]) -> dict[str, 
     )
 
     class NoVectors:
-        """memweave asks for vectors even where it is told to do without: it gets empty ones, which it leaves out."""
+        """memweave asks for vectors even if they are switched off: it gets empty ones, which it leaves out."""
 
         async def embed_batch(self, texts: list[str]) -> list[list[float]]:
             return [[] for _ in texts]

@@ -24,7 +24,7 @@ DEFAULT_RESULTS = 6
 
 
 def ask(workspace: Path, strategy: str, questions: Sequence[dict[str, Any]], limit: int) -> list[list[quality.Found]]:
-    """The results for each question, with their scores."""
+    """Return the results for each question, with their scores."""
     memory = quality.Kipu(workspace, strategy)
     found = [memory(question["text"], limit) for question in questions]
     memory.close()

@@ -1,4 +1,4 @@
-"""A server of embeddings on loopback that speaks OpenAI's protocol, and misbehaves when told to.
+"""A server of embeddings on loopback that speaks OpenAI's protocol, and misbehaves on request.
 
 It needs nothing but the standard library::
 
@@ -242,7 +242,7 @@ class _Server(ThreadingHTTPServer):
     block_on_close = False
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """Clients may hang up whenever they like: then there is nobody to tell."""
+        """Ignore a client that hung up."""
 
 
 class _Handler(BaseHTTPRequestHandler):

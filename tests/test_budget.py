@@ -69,7 +69,7 @@ def gerunds() -> set[str]:
 
 
 def private_words() -> list[str]:
-    """The places at which a word stands that nobody searches for."""
+    """Return the places of words that no reader would search for."""
     texts = [ROOT / "README.md"]
     for folder in ("core", "plugins", "docs"):
         texts += [path for path in (ROOT / folder).rglob("*") if path.suffix in {".md", ".py", ".pyi", ".toml"}]

@@ -76,7 +76,7 @@ def opened(workspace: Path, url: str, strategy: Any = None, **options: Any) -> M
     return Memory(configured(workspace, url, strategy, **options), background=False)
 
 
-REFUSED = "http://127.0.0.1:9/v1"  # the port "discard", which nobody uses
+REFUSED = "http://127.0.0.1:9/v1"  # the port "discard", which is unused
 
 
 # --- 2: hybrid search raises when the provider is down, on an empty workspace, and on an index without vectors --------

@@ -121,7 +121,7 @@ def test_a_component_that_ends_the_program_only_fails(workspace, write):
 
 @attrs.frozen
 class Returns:
-    """A chunker that returns what it was told to."""
+    """A chunker that returns what its option says."""
 
     what: object
 
