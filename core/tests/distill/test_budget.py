@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from typing import TYPE_CHECKING
 
@@ -76,3 +77,32 @@ async def test_a_symlink_in_place_of_the_temporary_file_is_not_followed(new_memo
     async with new_memory() as memory:
         assert await memory.flush(MESSAGES) is None
     assert outside.read_text("utf-8") == "precious"
+
+
+@pytest.mark.parametrize(
+    "usage",
+    [
+        {"TODAY": {"calls": -100, "tokens": -100}},
+        {f"2999-01-{day:02}": {"calls": 0, "tokens": 0} for day in range(1, 32)},
+    ],
+)
+async def test_an_edited_record_does_not_switch_the_budget_off(new_memory, workspace: Path, usage):
+    async with new_memory(calls_per_day=1) as memory:
+        record = json.dumps(usage).replace("TODAY", memory.config.today().isoformat())
+        (workspace / ".kipu").mkdir()
+        (workspace / ".kipu/usage.json").write_text(record, "utf-8")
+        await memory.flush(MESSAGES)
+        with pytest.raises(BudgetExceededError):
+            await memory.flush(MESSAGES)
+
+
+@pytest.mark.parametrize("usage", ['{"2020-01-01": {"calls": Infinity, "tokens": 0}}', "[" * 100_000, "[]", "x", None])
+async def test_a_broken_record_is_an_error(new_memory, workspace: Path, usage):
+    (workspace / ".kipu").mkdir()
+    if usage is None:
+        (workspace / ".kipu/usage.json").mkdir()
+    else:
+        (workspace / ".kipu/usage.json").write_text(usage, "utf-8")
+    async with new_memory() as memory:
+        with pytest.raises(KipuError, match=r"the record of model calls, cannot be read: .* Fix or delete it"):
+            await memory.flush(MESSAGES)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from datetime import date, timedelta
 
 import attrs
@@ -99,3 +100,22 @@ async def test_a_failing_provider_moves_nothing(memory, flusher, workspace, old)
     assert texts_of(workspace, old) == old
     assert await memory.compact("team") is None
     assert texts_of(workspace, old) == old
+
+
+@pytest.mark.skipif(os.name == "nt", reason="there are no such permissions")
+async def test_permissions_are_kept_in_the_archive_and_back(memory, workspace, old):
+    first = next(iter(old))
+    (workspace / first).chmod(0o600)
+    compacted = await memory.compact("team")
+    assert (workspace / compacted.archived[first]).stat().st_mode & 0o777 == 0o600
+    await memory.undo_compact(compacted.path)
+    assert (workspace / first).stat().st_mode & 0o777 == 0o600
+
+
+async def test_undo_leaves_out_an_original_that_was_forgotten(memory, workspace, old):
+    first, second, _ = old
+    compacted = await memory.compact("team")
+    await memory.forget(path=compacted.archived[first])
+    undone = await memory.undo_compact(compacted.path)
+    assert list(undone.notices) == [f"{first} is no longer in the archive."]
+    assert texts_of(workspace, [second]) == {second: old[second]}

@@ -20,6 +20,7 @@ from kipu.distill.facts import parse_facts
         ("Ada moved to Berlin.\n\nGrace has\nthe pager.", ["Ada moved to Berlin.", "Grace has\nthe pager."]),
         ("NOTHING_TO_REMEMBER", []),
         ("`NOTHING_TO_REMEMBER`.", []),
+        ("- **NOTHING_TO_REMEMBER**", []),
         ("- Ada answers NOTHING_TO_REMEMBER to the bot.", ["Ada answers NOTHING_TO_REMEMBER to the bot."]),
         ("-\n```\n```\n", []),
         ("", []),

@@ -11,7 +11,7 @@ from typing import Any
 import attrs
 import pytest
 
-from kipu import FlushConfig, Memory
+from kipu import FlushConfig, Memory, WritingConfig
 from kipu.errors import (
     ConfigurationError,
     ConversationTooLongError,
@@ -23,7 +23,7 @@ from kipu.errors import (
     OutsideWorkspaceError,
 )
 from kipu.testing import ScriptedFlusher
-from kipu.types import Distillation, Message
+from kipu.types import Distillation, Filtered, Message
 
 MESSAGES = [
     {"role": "system", "content": "You are a helpful assistant."},
@@ -340,3 +340,20 @@ async def test_without_a_flusher_the_error_says_how_to_configure_one(config):
     async with Memory(config()) as memory:
         with pytest.raises(ConfigurationError, match=r"kipu\.toml: \[flush\]"):
             await memory.flush(MESSAGES)
+
+
+async def test_write_filters_see_the_facts_first(config, flusher, today_file):
+    class Redact:
+        def filter(self, text, path):
+            redacted = text.replace("SECRET", "[redacted]")
+            return Filtered(redacted, ["A key was replaced."] if redacted != text else [], secret=redacted != text)
+
+    flusher.script = ["- The key is SECRET \u03a9"]
+    settings = attrs.evolve(config(), flush=FlushConfig(flusher=flusher), writing=WritingConfig(filters=[Redact()]))
+    async with Memory(settings) as memory:
+        flushed = await memory.flush(MESSAGES, dry_run=True)
+        assert (flushed.text, list(flushed.notices)) == ("- The key is [redacted] \u03a9", ["A key was replaced."])
+        today_file.write_bytes("caf\u00e9 na\u00efve".encode("latin-1"))
+        with pytest.raises(NotWrittenError) as error:
+            await memory.flush(MESSAGES)
+    assert error.value.text == "- The key is [redacted] \u03a9"

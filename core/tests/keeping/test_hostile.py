@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import json
 import os
 
 import attrs
 import pytest
-from doubles import KEY, Answers, configured
+from doubles import KEY, configured
 
 from kipu import FilesConfig, Memory
-from kipu.distill.model import facts_of
-from kipu.errors import BudgetExceededError, KipuError, MemoryFileError, NotWrittenError, QueryError
+from kipu.errors import KipuError, MemoryFileError, QueryError
 from kipu.sqlite import choose_driver
 
 LINKS = pytest.mark.skipif(not hasattr(os, "symlink") or os.name == "nt", reason="there are no symbolic links")
@@ -21,9 +19,6 @@ LINKS = pytest.mark.skipif(not hasattr(os, "symlink") or os.name == "nt", reason
 async def kept(workspace):
     async with Memory(configured(workspace)) as memory:
         yield memory
-
-
-SAID = [{"role": "user", "content": "hello"}]
 
 
 # --- keys ----------------------------------------------------------------------------------------------------------
@@ -50,17 +45,6 @@ async def test_a_key_that_stands_alone_is_replaced_by_a_plain_placeholder(kept, 
     assert (workspace / "memory/a.md").read_text("utf-8") == "- The key:\n  [redacted: key]\n"
 
 
-async def test_what_is_distilled_is_prepared_before_anybody_sees_it(workspace):
-    async with Memory(configured(workspace, Answers(f"- The key is {KEY} \u03a9"))) as memory:
-        flushed = await memory.flush(SAID, dry_run=True)
-        assert flushed is not None
-        assert (flushed.text, list(flushed.notices)) == ("- The key is [redacted: key] \u03a9", ["A key was replaced."])
-        (workspace / f"memory/{memory.config.today()}.md").write_bytes("caf\u00e9 na\u00efve".encode("latin-1"))
-        with pytest.raises(NotWrittenError) as error:
-            await memory.flush(SAID)
-    assert error.value.text == "- The key is [redacted: key] \u03a9"
-
-
 # --- files of others -----------------------------------------------------------------------------------------------
 
 
@@ -76,31 +60,6 @@ async def test_what_a_link_leads_to_is_neither_moved_nor_removed(workspace):
         await memory.forget(path="memory/s.md")
     assert (workspace / "outside.md").read_bytes() == b""
     assert (workspace / "memory/s.md").is_symlink()
-
-
-@pytest.mark.skipif(os.name == "nt", reason="there are no such permissions")
-async def test_permissions_go_to_the_archive_and_back(workspace):
-    file = workspace / "memory/2020-01-01.md"
-    file.write_text("alpha\n", "utf-8")
-    file.chmod(0o600)
-    async with Memory(configured(workspace)) as memory:
-        compacted = await memory.compact()
-        assert compacted is not None
-        assert (workspace / compacted.archived["memory/2020-01-01.md"]).stat().st_mode & 0o777 == 0o600
-        await memory.undo_compact(compacted.path)
-    assert file.stat().st_mode & 0o777 == 0o600
-
-
-async def test_undoing_brings_back_what_was_not_forgotten(workspace):
-    for day in ("2020-01-01", "2020-01-02"):
-        (workspace / f"memory/{day}.md").write_text(f"alpha {day}\n", "utf-8")
-    async with Memory(configured(workspace)) as memory:
-        compacted = await memory.compact()
-        assert compacted is not None
-        await memory.forget(path="memory/archive/2020-01-01.md")
-        undone = await memory.undo_compact(compacted.path)
-        assert list(undone.notices) == ["memory/2020-01-01.md is not in the archive any more."]
-        assert (workspace / "memory/2020-01-02.md").read_text("utf-8") == "alpha 2020-01-02\n"
 
 
 # --- what is forgotten ---------------------------------------------------------------------------------------------
@@ -165,58 +124,6 @@ async def test_of_two_successors_with_one_id_that_of_the_same_source_counts(kept
         (workspace / "memory" / path).write_text(text, "utf-8")
     (redis,) = [result for result in await kept.search("redis") if "Redis" in result.text]
     assert redis.outdated == "superseded by memory/team/b.md:1"
-
-
-# --- budgets and answers -------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    "usage",
-    [
-        {"TODAY": {"calls": -100, "tokens": -100}},
-        {f"2999-01-{day:02}": {"calls": 0, "tokens": 0} for day in range(1, 32)},
-    ],
-)
-async def test_a_budget_cannot_be_switched_off(workspace, usage):
-    config = configured(workspace, calls_per_day=1)
-    (workspace / ".kipu").mkdir()
-    said = json.dumps(usage).replace("TODAY", config.today().isoformat())
-    (workspace / ".kipu/usage.json").write_text(said, "utf-8")
-    async with Memory(config) as memory:
-        await memory.flush(SAID)
-        with pytest.raises(BudgetExceededError):
-            await memory.flush(SAID)
-
-
-@pytest.mark.parametrize("usage", ['{"2020-01-01": {"calls": Infinity, "tokens": 0}}', "[" * 100_000, "[]", "x", None])
-async def test_a_broken_record_of_what_was_spent_is_an_error_in_a_sentence(workspace, usage):
-    (workspace / ".kipu").mkdir()
-    if usage is None:
-        (workspace / ".kipu/usage.json").mkdir()
-    else:
-        (workspace / ".kipu/usage.json").write_text(usage, "utf-8")
-    async with Memory(configured(workspace)) as memory:
-        with pytest.raises(KipuError, match="which says what models cost so far, cannot be read"):
-            await memory.flush(SAID)
-
-
-@pytest.mark.parametrize(
-    ("answer", "facts"),
-    [
-        ("NOTHING_TO_REMEMBER.", []),
-        ("- NOTHING_TO_REMEMBER", []),
-        ("`NOTHING_TO_REMEMBER`", []),
-        ("**NOTHING_TO_REMEMBER**", []),
-        ("# Facts\n\n- a\n- b", ["a", "b"]),
-        ("```markdown\n- a\n```", ["a"]),
-        ("1. a\n2. b\n10) c", ["a", "b", "c"]),
-        ("- a\n  goes on\n- b", ["a\ngoes on", "b"]),
-        ("A paragraph.\n\nAnother\nof two lines.", ["A paragraph.", "Another\nof two lines."]),
-        ("---\n- a\n***", ["a"]),
-    ],
-)
-def test_what_models_put_around_facts_is_no_fact(answer, facts):
-    assert facts_of(answer) == facts
 
 
 async def test_a_file_does_not_grow_beyond_what_is_indexed(workspace):
