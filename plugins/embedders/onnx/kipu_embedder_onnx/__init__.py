@@ -49,6 +49,7 @@ class Onnx:
     """
 
     destination: ClassVar[None] = None  # texts stay on this machine
+    timeout: ClassVar[float] = 3600.0  # a slow processor may need minutes for one call
 
     model: str = attrs.field(
         default=PACKAGED,

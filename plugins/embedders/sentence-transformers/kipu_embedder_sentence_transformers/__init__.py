@@ -46,6 +46,7 @@ class SentenceTransformers:
     """
 
     destination: ClassVar[None] = None  # texts stay on this machine
+    timeout: ClassVar[float] = 3600.0  # the first call may download a model
 
     model: str = attrs.field(
         default="sentence-transformers/all-MiniLM-L6-v2",
