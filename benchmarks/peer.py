@@ -1,8 +1,8 @@
-"""memweave 0.2.1 for quality.py: with vectors of the model that Kipu uses, in an environment and a process of its own.
+"""memweave and memsearch for quality.py, with the model that Kipu uses, in environments and processes of their own.
 
-    python benchmarks/peer.py WORKSPACE "a question"      # to see what it finds
+    python benchmarks/peer.py memsearch WORKSPACE "a question"      # to see what it finds
 
-It is installed from PyPI (about 480 MB) and needs Python 3.12 or newer.
+They are installed from PyPI (about 500 MB each) and need Python 3.12 or newer.
 """
 
 from __future__ import annotations
@@ -20,30 +20,33 @@ from speed import ENVIRONMENT, PEER, find_python
 
 ROOT = Path(__file__).resolve().parents[1]
 WORK = ROOT / "build" / "benchmarks"
-CHILD = Path(__file__).with_name("memweave_child.py")
+PEERS = {"memweave": PEER, "memsearch": "memsearch==0.4.23"}
 
 
 class PeerMissingError(Exception):
-    """What memweave needs is not there."""
+    """What a peer needs is missing."""
 
 
-class Memweave:
-    """memweave with its defaults. A new index is built for each workspace, and outside of it.
+class Peer:
+    """A peer with its defaults, which indexes a workspace, outside of it.
 
-    :param min_score: the lowest score of a result; None is memweave's default, 0.35.
-    :param model: a folder with ``model.onnx`` and ``tokenizer.json``; that of kipu-model-minilm if it is not given.
+    :param name: one of ``PEERS``.
+    :param options: what every search is called with, besides the question and the number of results.
+    :param model: a folder with ``model.onnx`` and ``tokenizer.json``; that of kipu-model-minilm by default.
     :param work: where the environment and the vectors are kept.
     :raises PeerMissingError: there is no Python of at least 3.12, or no model.
     """
 
     def __init__(
-        self, workspace: Path, min_score: float | None = None, *, model: Path | None = None, work: Path = WORK
+        self, name: str, workspace: Path, *, model: Path | None = None, work: Path = WORK, **options: Any
     ) -> None:
-        self._min_score = min_score
+        self._name = name
+        self._options = options
         self.seconds = 0.0
         """CPU time of all searches, without indexing."""
+        child = Path(__file__).with_name(f"{name}_child.py")
         self._child = subprocess.Popen(
-            [install(work), CHILD, model or find_model(), work / "memweave-vectors.sqlite"],
+            [install(name, work), child, model or find_model(), work / f"{name}-vectors.sqlite"],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
@@ -53,8 +56,8 @@ class Memweave:
         self.chunks: int = self._ask(workspace=str(workspace))["chunks"]
 
     def __call__(self, question: str, limit: int) -> list[tuple[str, int, int, float]]:
-        """Return what is found: paths relative to the workspace, first and last lines, and scores, best first."""
-        answer = self._ask(question=question, limit=limit, min_score=self._min_score)
+        """Return paths relative to the workspace, first and last lines, and scores, best first."""
+        answer = self._ask(question=question, limit=limit, **self._options)
         self.seconds += answer["seconds"]
         return [(path, start, end, score) for path, start, end, score in answer["found"]]
 
@@ -62,36 +65,36 @@ class Memweave:
         """End the process."""
         self._child.communicate()
 
-    def _ask(self, **asked: Any) -> dict[str, Any]:
+    def _ask(self, **request: Any) -> dict[str, Any]:
         assert self._child.stdin is not None
         assert self._child.stdout is not None
         with contextlib.suppress(BrokenPipeError):  # it has ended, and answers nothing
-            self._child.stdin.write(json.dumps(asked) + "\n")
+            self._child.stdin.write(json.dumps(request) + "\n")
             self._child.stdin.flush()
         line = self._child.stdout.readline()
         if not line:
-            raise RuntimeError(f"memweave ended with exit code {self._child.wait()}; what it printed stands above.")
+            raise RuntimeError(f"{self._name} ended with exit code {self._child.wait()}; its output is above.")
         answer: dict[str, Any] = json.loads(line)
         return answer
 
 
 @cache
-def install(work: Path) -> Path:
-    """Make an environment for memweave with vectors, unless it is there. Its Python.
+def install(name: str, work: Path) -> Path:
+    """Make an environment for a peer with vectors, unless it is there, and return its Python.
 
-    It is another one than that of speed.py, which has no vectors.
+    That of memweave is another one than that of speed.py, which has no vectors.
     """
-    folder = work / "memweave-vectors"
-    own, stamp = folder / "bin" / "python", folder / PEER
+    folder = work / f"{name}-vectors"
+    own, stamp = folder / "bin" / "python", folder / PEERS[name]
     if stamp.exists():
         return own
     python = find_python(None)
     if python is None:
-        raise PeerMissingError("memweave needs Python 3.12 or newer, and there is none here")
-    print(f"Installing {PEER} into {folder}", file=sys.stderr)
+        raise PeerMissingError(f"{name} needs Python 3.12 or newer, and there is none here")
+    print(f"Installing {PEERS[name]} into {folder}", file=sys.stderr)
     subprocess.run([python, "-m", "venv", "--clear", folder], check=True)
     pip: list[str | Path] = [own, "-m", "pip", "--quiet", "--disable-pip-version-check", "install"]
-    subprocess.run([*pip, PEER, "onnxruntime", "tokenizers"], check=True)
+    subprocess.run([*pip, PEERS[name], "onnxruntime", "tokenizers"], check=True)
     can_load = "import sqlite3; sqlite3.connect(':memory:').enable_load_extension(True)"
     if subprocess.run([own, "-c", can_load], check=False, stderr=subprocess.DEVNULL).returncode:
         subprocess.run([*pip, "pysqlite3"], check=True)
@@ -109,8 +112,8 @@ def find_model() -> Path:
 
 
 if __name__ == "__main__":
-    memweave = Memweave(Path(sys.argv[1]).resolve())
-    print(memweave.chunks, "chunks")
-    for hit in memweave(sys.argv[2], 6):
+    peer = Peer(sys.argv[1], Path(sys.argv[2]).resolve())
+    print(peer.chunks, "chunks")
+    for hit in peer(sys.argv[3], 6):
         print(*hit)
-    memweave.close()
+    peer.close()

@@ -70,12 +70,12 @@ class Kipu:
         # vectors of texts that are as they were are kept.
         report = self._memory.index(force=True)
         if report.pending_vectors:
-            raise MissingError(f"{report.pending_vectors} chunks of {workspace} are not embedded: {report.notes}")
+            raise MissingError(f"{report.pending_vectors} chunks of {workspace} are not embedded: {report.notices}")
 
     def __call__(self, question: str, limit: int) -> list[Found]:
         results = self._memory.search(question, max_results=limit, **self._options)
         if results.degraded:
-            raise MissingError(f"a search went by words only: {results.notes}")
+            raise MissingError(f"a search went by words only: {results.notices}")
         return [(result.path, result.start_line, result.end_line, result.score) for result in results]
 
     def close(self) -> None:
@@ -83,7 +83,7 @@ class Kipu:
 
 
 class Grep:
-    """Files ranked by how many different words of the question they have: what works without any memory."""
+    """Files ranked by how many different words of the question they have: search without a memory."""
 
     def __init__(self, workspace: Path) -> None:
         self._search = tool().grep(workspace)
@@ -96,12 +96,12 @@ class Grep:
         """Nothing is open."""
 
 
-def memweave(workspace: Path, min_score: float | None = None) -> Any:
-    """Start memweave 0.2.1 in a process of its own, with the model that Kipu uses."""
-    from peer import Memweave, PeerMissingError
+def peer(workspace: Path, name: str, **options: Any) -> Any:
+    """Open memweave or memsearch, with the model that Kipu uses, in a process of its own."""
+    from peer import Peer, PeerMissingError
 
     try:
-        return Memweave(workspace, min_score)
+        return Peer(name, workspace, **options)
     except PeerMissingError as missing:
         raise MissingError(str(missing)) from missing
 
@@ -112,13 +112,14 @@ SYSTEMS: dict[str, Callable[[Path], Any]] = {
     "words": partial(Kipu, strategy="keyword"),
     "vectors": partial(Kipu, strategy="vector"),
     "hybrid": partial(Kipu, strategy="hybrid"),
-    "memweave": memweave,
-    "memweave-0": partial(memweave, min_score=0.0),
+    "memweave": partial(peer, name="memweave"),
+    "memweave-0": partial(peer, name="memweave", min_score=0.0),
+    "memsearch": partial(peer, name="memsearch"),
 }
 
 
 class MissingError(Exception):
-    """Something that a system or a set needs is not there."""
+    """Something that a system or a set needs is missing."""
 
 
 def tool(folder: Path = SHARED / "tools") -> ModuleType:
