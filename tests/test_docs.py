@@ -1,13 +1,14 @@
-"""The docs are run: what they show is what happens.
+"""Run the docs: what they show is what happens.
 
 Every ``python`` block of README.md and of docs/ is executed, and so is every ``$ kipu ...`` line of a ``console``
-block, which must print what stands below it. The blocks of a page share a workspace with the memory files below; its
-Python blocks share their names and may use ``await``, and its console blocks know ``$ cd``, and leave other commands
-alone. What differs from run to run is written as ``...``: it stands for any text within a line, and on a line of its
-own for any number of lines. What a Python block prints stands in it as comments ``#> ...``.
+block, which must print what is below it. The blocks of a page share a folder; a how-to page begins with the two lines
+of ``BEGINNING``, which make its workspace there. Python blocks share their names and may use ``await``; console
+blocks know ``$ cd``, and skip other commands. What differs from run to run is written as ``...``: it stands for any
+text within a line, and on a line of its own for any number of lines. A score, such as ``0.27``, stands for any score,
+because processors differ. What a Python block prints is in it as comments ``#> ...``.
 
 A block with a title is a file: ``markdown title="memory/notes.md"`` is written, and not run; one below ``examples/``
-must be what that file of this repository says.
+must be equal to that file of this repository.
 
 A block that cannot be run says why, in a comment in front of it: ``<!-- not run: it needs a key -->``.
 """
@@ -40,6 +41,10 @@ PAGES = [
     if path.parent.name != "reference"  # generated from docstrings, whose examples are parts of programs
 ]
 
+HOW_TO = [path for path in PAGES if path.parent.name == "how-to"]
+BEGINNING = "$ kipu demo\n...\n$ cd kipu-demo\n"
+
+# Pages that do not begin with the demo yet.
 MEMORY_FILES = {
     "memory/decisions.md": """\
         # Decisions
@@ -90,8 +95,17 @@ def blocks_of(page: Path) -> Iterator[Block]:
         yield Block(match["language"], match["title"], textwrap.dedent(match["text"]), line, match["excuse"])
 
 
+@pytest.fixture(scope="session")
+def demo(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return an indexed demo, so that `kipu demo` on a page embeds nothing."""
+    folder: Path = tmp_path_factory.mktemp("demo") / "kipu-demo"
+    assert "56 memory files" in run_kipu(["demo", str(folder)])
+    return folder
+
+
 @pytest.fixture
-def workspace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def workspace(tmp_path: Path, demo: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    shutil.copytree(demo, tmp_path / "kipu-demo")
     for name, text in MEMORY_FILES.items():
         path = tmp_path / name
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -120,7 +134,7 @@ def test_what_a_page_shows_is_what_happens(page: Path, capsys: pytest.CaptureFix
 
 
 def check_file(page: Path, block: Block, title: str) -> None:
-    """Write the file that a block shows; one that is an example must say what the example says."""
+    """Write the file that a block shows, or compare one below ``examples/``."""
     if title.startswith("examples/"):
         assert block.text == (ROOT / title).read_text("utf-8"), f"{page}:{block.line} is not {title}"
         return
@@ -152,8 +166,8 @@ def check_console(page: Path, block: Block) -> None:
 
 
 def run_kipu(arguments: list[str]) -> str:
-    """What the command prints, on both streams, as on a terminal that keeps them in order."""
-    kipu = shutil.which("kipu")
+    """Return what the command prints, on both streams, as on a terminal that keeps them in order."""
+    kipu = shutil.which("kipu", path=sysconfig.get_path("scripts"))
     assert kipu is not None
     done = subprocess.run(
         [kipu, *arguments], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, encoding="utf-8", check=False
@@ -162,7 +176,7 @@ def run_kipu(arguments: list[str]) -> str:
 
 
 def sessions(text: str) -> Iterator[tuple[list[str], str]]:
-    """The commands of a console block, each with the output below it."""
+    """Yield the commands of a console block, each with the output below it."""
     for part in re.split(r"^\$ ", text, flags=re.MULTILINE)[1:]:
         command, _, output = part.partition("\n")
         yield shlex.split(command, comments=True), output
@@ -171,11 +185,12 @@ def sessions(text: str) -> Iterator[tuple[list[str], str]]:
 def matches(expected: str, shown: str) -> bool:
     pattern = re.escape(clean(expected)).replace("\\\n", "\n")
     pattern = re.sub(r"^(?:\\ )*\\\.\\\.\\\.$", "(?s:.*?)", pattern, flags=re.MULTILINE).replace(r"\.\.\.", ".*")
+    pattern = re.sub(r"(?<=\\ \\ )[01]\\\.\d\d(?=\\ |$)", r"[01]\\.\\d\\d", pattern, flags=re.MULTILINE)
     return re.fullmatch(pattern, clean(shown)) is not None
 
 
 def clean(text: str) -> str:
-    """The lines of a text. Where a program gets a tab between two columns, a page has spaces that align them."""
+    """Normalize white space: where a program gets a tab between columns, a page has spaces that align them."""
     return "\n".join(re.sub(r"(?<=\S)(?:\t| {2,})\s*", "  ", line.rstrip()) for line in text.strip().split("\n"))
 
 
@@ -193,6 +208,8 @@ def clean(text: str) -> str:
         ("first\n  ...\nlast", "first\n1\n\n2\nlast", True),
         ("first\n...\nlast", "first\n1\n2\n", False),
         ("a+b (c)", "a+b (c)", True),
+        ("1. one.md:3  0.27  One", "1. one.md:3  0.31  One", True),
+        ("version  0.27.1", "version  0.31.1", False),
         ("path     source\none.md   team", "path\tsource\none.md\tteam", True),
     ],
 )
