@@ -27,8 +27,8 @@ class Latest:
         """The newest chunks that pass the filters of the query."""
         condition, parameters = index.where(query)
         rows = await index.connection.execute_fetchall(
-            "SELECT chunks.id FROM chunks JOIN files ON files.id = chunks.file_id "
-            f"WHERE files.date IS NOT NULL AND {condition} ORDER BY files.date DESC, chunks.position LIMIT ?",
+            "SELECT kipu_chunks.id FROM kipu_chunks JOIN kipu_files ON kipu_files.id = file_id "
+            f"WHERE date IS NOT NULL AND {condition} ORDER BY date DESC, position LIMIT ?",
             [*parameters, query.limit],
         )
         chunks = await index.chunks([row[0] for row in rows])

@@ -57,7 +57,7 @@ def test_installed_examples_are_listed_as_plugins(with_examples: Environment, wo
     done = with_examples.kipu("plugins", "--json", cwd=workspace)
     listed = json.loads(done.stdout)
     states = {plugin["distribution"]: (plugin["registers"], plugin["state"]) for plugin in listed["plugins"]}
-    assert states["kipu-postprocessor-one-per-file"] == (["postprocessor one-per-file"], "active")
+    assert states["kipu-postprocessor-one-per-file"] == (["post-processor one-per-file"], "active")
     assert states["kipu-strategy-newest"] == (["strategy newest"], "active")
     assert listed["problems"] == []
 
@@ -146,7 +146,7 @@ def test_a_session_without_a_flusher_is_told_what_to_configure(tmp_path: Path) -
     (tmp_path / "conversation.json").write_text(json.dumps([{"role": "user", "content": "We chose Valkey."}]), "utf-8")
     done = started("end_of_session.py", str(tmp_path), str(tmp_path / "conversation.json"))
     assert (done.returncode, done.stdout) == (1, "")
-    assert done.stderr.startswith("Which model is to be asked? ")
+    assert done.stderr.startswith("No model is configured. ")
     assert done.stderr.count("\n") == 1
 
 

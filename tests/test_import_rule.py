@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import ast
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
 import kipu
+from kipu.index.schema import kernel_tables
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -77,3 +79,10 @@ def test_a_plugin_never_imports_another_plugin(path: Path) -> None:
     own = {child.stem for parent in path.parents for child in parent.glob("kipu_*")}
     names = {name.split(".")[0] for name in imported(path, "") if name.startswith("kipu_")}
     assert names <= own | DATA
+
+
+@pytest.mark.parametrize("path", PLUGIN_FILES, ids=name_of)
+def test_a_plugin_reads_the_views_and_no_table_of_the_kernel(path: Path) -> None:
+    tables = "|".join(kernel_tables())
+    statements = re.findall(rf"\b(?:FROM|JOIN|INTO|UPDATE)\s+(?:{tables})\b", path.read_text("utf-8"))
+    assert not statements

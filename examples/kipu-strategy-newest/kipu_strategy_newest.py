@@ -53,9 +53,10 @@ class Newest:
         asked = words(query.text)
         condition, parameters = index.where(query)
         rows = await index.connection.execute_fetchall(
-            "SELECT chunk_id FROM newest JOIN chunks ON chunks.id = chunk_id JOIN files ON files.id = file_id "
+            "SELECT chunk_id FROM newest JOIN kipu_chunks ON kipu_chunks.id = chunk_id "
+            "JOIN kipu_files ON kipu_files.id = file_id "
             f"WHERE word IN (SELECT value FROM json_each(?)) AND {condition} "
-            "GROUP BY chunk_id HAVING count(*) = ? ORDER BY files.date DESC, chunk_id LIMIT ?",
+            "GROUP BY chunk_id HAVING count(*) = ? ORDER BY date DESC, chunk_id LIMIT ?",
             [json.dumps(asked), *parameters, len(asked), query.limit],
         )
         chunks = list((await index.chunks(row[0] for row in rows)).values())

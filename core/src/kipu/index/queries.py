@@ -42,7 +42,7 @@ CHUNK_COLUMNS = (
 )
 CHUNKS_AND_FILES = "chunks JOIN files ON files.id = chunks.file_id"
 # The label of what was archived, and those of the sources that it was in: "archive", "archive/team".
-_IN_ARCHIVE = f"files.source = '{ARCHIVE}' OR (files.source > '{ARCHIVE}/' AND files.source < '{ARCHIVE}0')"
+_IN_ARCHIVE = f"{{files}}.source = '{ARCHIVE}' OR ({{files}}.source > '{ARCHIVE}/' AND {{files}}.source < '{ARCHIVE}0')"
 _FILE_COLUMNS = "id, path, size, mtime_ns, ctime_ns, hash, chunker, added, problem"
 
 
@@ -86,7 +86,7 @@ async def read_snapshot(connection: aiosqlite.Connection) -> Snapshot:
         "SELECT 'space', id, identity, dimension, recipe FROM spaces "
         "UNION ALL SELECT 'version', space_id, name, 0, schema_version FROM strategies "
         "UNION ALL SELECT 'index', 0, id, 0, '' FROM index_identity "
-        f"UNION ALL SELECT 'archive', EXISTS (SELECT 1 FROM files WHERE {_IN_ARCHIVE}), '', 0, ''"
+        f"UNION ALL SELECT 'archive', EXISTS (SELECT 1 FROM files WHERE {_IN_ARCHIVE.format(files='files')}), '', 0, ''"
     )
     spaces: dict[str, KnownSpace] = {}
     versions: dict[tuple[str, int], str] = {}
@@ -107,28 +107,30 @@ def _space_id(item: tuple[str, KnownSpace]) -> int:
     return item[1].space.id
 
 
-def filters(query: Query, *, archived: bool = True) -> tuple[str, list[Any]]:
-    """Return the query's filters as an SQL condition on ``files``, and its parameters.
+def filters(query: Query, *, archived: bool = True, files: str = "files") -> tuple[str, list[Any]]:
+    """Return the query's filters as an SQL condition, and its parameters.
 
     :param archived: whether there are archived files, which are found only if they are asked for.
+    :param files: what the condition is on: the kernel's table, or the view of strategies.
     """
+    in_archive = _IN_ARCHIVE.format(files=files)
     conditions: list[str] = []
     parameters: list[Any] = []
     if query.source == ARCHIVE:
-        conditions.append(f"({_IN_ARCHIVE})")
+        conditions.append(f"({in_archive})")
     elif query.source is not None:
-        conditions.append("files.source = ?")
+        conditions.append(f"{files}.source = ?")
         parameters.append(query.source)
     elif archived:
-        conditions.append(f"NOT ({_IN_ARCHIVE})")
+        conditions.append(f"NOT ({in_archive})")
     if query.since is not None:
-        conditions.append("files.date >= ?")
+        conditions.append(f"{files}.date >= ?")
         parameters.append(query.since.isoformat())
     if query.until is not None:
-        conditions.append("files.date <= ?")
+        conditions.append(f"{files}.date <= ?")
         parameters.append(query.until.isoformat())
     if query.as_of is not None:
-        conditions.append("(files.date IS NULL OR files.date <= ?)")
+        conditions.append(f"({files}.date IS NULL OR {files}.date <= ?)")
         parameters.append(query.as_of.isoformat())
     return " AND ".join(conditions) or "1", parameters
 

@@ -1,4 +1,8 @@
-"""The kernel's tables in the index, and how to tell a database that has them from any other."""
+"""The kernel's tables in the index, and how to tell a database that has them from any other.
+
+Strategies read the views ``kipu_files``, ``kipu_chunks`` and ``kipu_vectors``, which are a part of the contract
+(`kipu.types.Index.connection`); the tables are not. SQLite flattens the views: they cost nothing.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +20,7 @@ __all__ = [
     "kernel_tables",
 ]
 
-VERSION = 4
+VERSION = 5
 # "KIPU", stored in the header: https://www.sqlite.org/fileformat.html#application_id
 APPLICATION_ID = 0x4B495055
 TABLES = """
@@ -80,6 +84,13 @@ CREATE TABLE strategies (
     schema_version TEXT NOT NULL,
     PRIMARY KEY (name, space_id)
 ) WITHOUT ROWID;
+CREATE VIEW kipu_files AS SELECT id, path, source, date, size FROM files;
+CREATE VIEW kipu_chunks AS
+    SELECT id, file_id, position, chunk, hash, start_line, end_line, heading, heading_level, text, context, metadata
+    FROM chunks;
+CREATE VIEW kipu_vectors AS
+    SELECT embeddings.space_id, chunks.id AS chunk_id, chunks.file_id, embeddings.vector
+    FROM chunks CROSS JOIN embeddings ON embeddings.hash = chunks.hash;
 """
 
 
@@ -98,7 +109,7 @@ class ForeignDatabaseError(Exception):
 
 
 def is_current(connection: Any) -> bool:
-    """Return whether the kernel's tables exist, each as this version makes it."""
+    """Return whether the kernel's tables and views exist, each as this version makes it."""
     if connection.execute("PRAGMA user_version").fetchone()[0] != VERSION:
         return False
     have = {row[0] for row in connection.execute("SELECT sql FROM sqlite_master")}
@@ -123,7 +134,7 @@ def check_ownership(connection: Any) -> bool:
 
 
 def create(connection: Any) -> None:
-    """Create the tables in an empty database."""
+    """Create the tables and views in an empty database."""
     for statement in _statements():
         connection.execute(statement)
     connection.execute("INSERT INTO index_identity VALUES (?)", (uuid.uuid4().hex,))

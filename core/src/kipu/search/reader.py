@@ -90,8 +90,8 @@ class IndexReader:
         return self._snapshot.connection
 
     def where(self, query: Query) -> tuple[str, list[Any]]:
-        """Return the query's filters as an SQL condition on ``files``, and its parameters."""
-        return filters(query, archived=self._snapshot.has_archive)
+        """Return the query's filters as an SQL condition on ``kipu_files``, and its parameters."""
+        return filters(query, archived=self._snapshot.has_archive, files="kipu_files")
 
     async def chunks(self, ids: Iterable[int]) -> dict[int, StoredChunk]:
         """Load chunks by the ids of their rows, in the order given."""

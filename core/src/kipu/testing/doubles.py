@@ -167,8 +167,8 @@ class WordStrategy:
         asked = _words(query.text)
         condition, parameters = index.where(query)
         rows = await index.connection.execute_fetchall(
-            "SELECT chunk_id, words.words FROM words JOIN chunks ON chunks.id = chunk_id "
-            f"JOIN files ON files.id = chunks.file_id WHERE {condition}",
+            "SELECT chunk_id, words.words FROM words JOIN kipu_chunks ON kipu_chunks.id = chunk_id "
+            f"JOIN kipu_files ON kipu_files.id = file_id WHERE {condition}",
             parameters,
         )
         scores = {row[0]: sum(f" {word} " in row[1] for word in asked) / max(1, len(asked)) for row in rows}
@@ -212,8 +212,8 @@ class VectorStrategy:
         space, vector = _embedding(query)
         condition, parameters = index.where(query)
         rows = await index.connection.execute_fetchall(
-            f"SELECT chunk_id, vector FROM nearest_{space.id} JOIN chunks ON chunks.id = chunk_id "
-            f"JOIN files ON files.id = chunks.file_id WHERE {condition}",
+            f"SELECT chunk_id, vector FROM nearest_{space.id} JOIN kipu_chunks ON kipu_chunks.id = chunk_id "
+            f"JOIN kipu_files ON kipu_files.id = file_id WHERE {condition}",
             parameters,
         )
         scores = {row[0]: min(1.0, max(0.0, float(np.frombuffer(row[1], np.float32) @ vector))) for row in rows}

@@ -159,18 +159,24 @@ class Index(Protocol):
 
     @property
     def connection(self) -> aiosqlite.Connection:
-        """A read-only connection for this search: for the strategy's own tables, and for these of the kernel.
+        """A read-only connection for this search: for the strategy's own tables, and for these views of the kernel.
 
-        - ``files(id, path, source, date, ...)``
-        - ``chunks(id, file_id, position, chunk, hash, start_line, end_line, heading, heading_level, text, context,
-          metadata, ...)``; positions in a file count from 0.
-        - ``embeddings(space_id, hash, vector, ...)``: the vector of every chunk with that hash, as little-endian
-          float32 numbers, of length 1.
+        - ``kipu_files(id, path, source, date, size)``: the memory files. Paths are relative to the workspace, dates
+          are ISO 8601 or NULL.
+        - ``kipu_chunks(id, file_id, position, chunk, hash, start_line, end_line, heading, heading_level, text, context,
+          metadata)``: their chunks. Positions in a file count from 0, metadata is JSON or empty.
+        - ``kipu_vectors(space_id, chunk_id, file_id, vector)``: a row for each chunk that has a vector in a space, as
+          little-endian float32 numbers, of length 1.
+
+        The kernel's tables are not part of the contract, and change.
         """
         ...
 
     def where(self, query: Query) -> tuple[str, list[Any]]:
-        """Return the query's filters as an SQL condition on ``files`` and its parameters, ``("1", [])`` if none."""
+        """Return the query's filters as an SQL condition on ``kipu_files``, and its parameters.
+
+        Without filters they are ``("1", [])``.
+        """
         ...
 
     async def chunks(self, ids: Iterable[int]) -> dict[int, StoredChunk]:
@@ -280,7 +286,7 @@ class IndexedStrategy(Strategy, Protocol):
         ...
 
     async def remove(self, connection: aiosqlite.Connection, chunk_ids: Sequence[int]) -> None:
-        """Remove chunks. They are still in the table ``chunks`` while this runs."""
+        """Remove chunks. They are still in ``kipu_chunks`` while this runs."""
         ...
 
 

@@ -193,7 +193,10 @@ async def best_matches(
     """Return the chunks that match an FTS5 expression and pass the filter, best first by an FTS5 rank function."""
     condition, parameters = where
     # CROSS JOIN keeps SQLite from visiting the files first and asking FTS5 once for each of their chunks.
-    filtered = "CROSS JOIN chunks ON chunks.id = keyword.rowid CROSS JOIN files ON files.id = chunks.file_id"
+    filtered = (
+        "CROSS JOIN kipu_chunks ON kipu_chunks.id = keyword.rowid "
+        "CROSS JOIN kipu_files ON kipu_files.id = kipu_chunks.file_id"
+    )
     statement = f"""
         {_CANDIDATES}
         {"" if condition == "1" else filtered}

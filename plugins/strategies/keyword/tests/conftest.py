@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from contextlib import AbstractAsyncContextManager
 
 _SCHEMA = """
-CREATE TABLE files(id INTEGER PRIMARY KEY, path TEXT NOT NULL UNIQUE, source TEXT NOT NULL, date TEXT);
-CREATE TABLE chunks(
+CREATE TABLE kipu_files(id INTEGER PRIMARY KEY, path TEXT NOT NULL UNIQUE, source TEXT NOT NULL, date TEXT);
+CREATE TABLE kipu_chunks(
     id INTEGER PRIMARY KEY, file_id INTEGER NOT NULL, chunk TEXT NOT NULL, start_line INTEGER NOT NULL,
     end_line INTEGER NOT NULL, heading TEXT NOT NULL, heading_level INTEGER NOT NULL, text TEXT NOT NULL,
     context TEXT NOT NULL
@@ -40,14 +40,14 @@ class Workspace:
         """Store texts as chunks of one file and index them; return their ids."""
         source = path.split("/")[1] if path.count("/") > 1 else "memory"
         await self.connection.execute(
-            "INSERT OR IGNORE INTO files(path, source, date) VALUES (?, ?, ?)",
+            "INSERT OR IGNORE INTO kipu_files(path, source, date) VALUES (?, ?, ?)",
             (path, source, when and when.isoformat()),
         )
         ids = []
         for text in texts:
             cursor = await self.connection.execute(
-                "INSERT INTO chunks(file_id, chunk, start_line, end_line, heading, heading_level, text, context) "
-                "SELECT id, '', 1, 1, ?, 0, ?, ? FROM files WHERE path = ?",
+                "INSERT INTO kipu_chunks(file_id, chunk, start_line, end_line, heading, heading_level, text, context) "
+                "SELECT id, '', 1, 1, ?, 0, ?, ? FROM kipu_files WHERE path = ?",
                 (heading, text, context, path),
             )
             assert cursor.lastrowid is not None
@@ -58,7 +58,7 @@ class Workspace:
     async def remove(self, ids: Sequence[int]) -> None:
         """Take chunks out of the strategy's index and then out of the kernel's, as the kernel does."""
         await self.strategy.remove(self.connection, ids)
-        await self.connection.executemany("DELETE FROM chunks WHERE id = ?", [(chunk_id,) for chunk_id in ids])
+        await self.connection.executemany("DELETE FROM kipu_chunks WHERE id = ?", [(chunk_id,) for chunk_id in ids])
 
     async def search(self, text: str, **options: Any) -> list[Hit]:
         """Search with the strategy."""
@@ -79,7 +79,7 @@ class Workspace:
     def where(self, query: Query) -> tuple[str, list[Any]]:
         """The filters of a query, as the kernel gives them."""
         given = {"source = ?": query.source, "date >= ?": query.since, "date <= ?": query.until}
-        conditions = {f"files.{name}": str(value) for name, value in given.items() if value is not None}
+        conditions = {f"kipu_files.{name}": str(value) for name, value in given.items() if value is not None}
         return " AND ".join(conditions) or "1", list(conditions.values())
 
     async def chunks(self, ids: Iterable[int]) -> dict[int, StoredChunk]:
@@ -87,8 +87,9 @@ class Workspace:
         found: dict[int, StoredChunk] = {}
         for chunk_id in ids:
             statement = """
-                SELECT chunks.id, chunk, path, source, date, start_line, end_line, heading, heading_level, text, context
-                FROM chunks JOIN files ON files.id = file_id WHERE chunks.id = ?"""
+                SELECT kipu_chunks.id, chunk, path, source, date, start_line, end_line, heading, heading_level, text,
+                    context
+                FROM kipu_chunks JOIN kipu_files ON kipu_files.id = file_id WHERE kipu_chunks.id = ?"""
             async with self.connection.execute(statement, (chunk_id,)) as cursor:
                 async for number, chunk, path, source, when, *rest in cursor:
                     found[chunk_id] = StoredChunk(number, chunk, path, source, when and date.fromisoformat(when), *rest)

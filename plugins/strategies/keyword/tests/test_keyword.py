@@ -262,7 +262,7 @@ async def test_in_a_large_workspace_the_rarest_words_still_find(workspace: Works
 
 async def test_a_removed_chunk_is_not_found_even_if_its_file_was_renamed(workspace: Workspace) -> None:
     ids = await workspace.add("redis alpha", "redis beta", path="memory/old.md")
-    await workspace.connection.execute("UPDATE files SET path = 'memory/new.md'")
+    await workspace.connection.execute("UPDATE kipu_files SET path = 'memory/new.md'")
     await workspace.remove(ids[:1])
     assert await workspace.texts("redis") == ["redis beta"]
     assert await workspace.texts("alpha") == []
@@ -270,7 +270,7 @@ async def test_a_removed_chunk_is_not_found_even_if_its_file_was_renamed(workspa
 
 async def test_chunks_that_are_added_again_are_replaced(workspace: Workspace) -> None:
     ids = await workspace.add("redis alpha", path="memory/old.md")
-    await workspace.connection.execute("UPDATE files SET path = 'memory/new.md'")
+    await workspace.connection.execute("UPDATE kipu_files SET path = 'memory/new.md'")
     await workspace.strategy.add(workspace.connection, list((await workspace.chunks(ids)).values()))
     assert await workspace.texts("old") == []
     assert await workspace.texts("new") == ["redis alpha"]

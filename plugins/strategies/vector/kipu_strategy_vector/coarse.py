@@ -196,7 +196,7 @@ async def candidates(
     table, error = _names(embedding.space)
     condition, parameters = where
     filtered = f"""AND rowid IN (
-        SELECT chunks.id FROM chunks JOIN files ON files.id = chunks.file_id WHERE {condition}
+        SELECT kipu_chunks.id FROM kipu_chunks JOIN kipu_files ON kipu_files.id = file_id WHERE {condition}
     )"""
     wanted = min(_MOST_CANDIDATES, max(_FEWEST_CANDIDATES, _CANDIDATES_PER_HIT * limit))
     [query], [query_error] = _coarsen(embedding.vector[None, :])

@@ -58,13 +58,11 @@ async def scan(
     import numpy as np
 
     condition, parameters = where
-    # CROSS JOIN keeps SQLite from going through all vectors once for each chunk.
-    filtered = "files CROSS JOIN chunks ON chunks.file_id = files.id"
+    # CROSS JOIN keeps SQLite from going through all vectors once for each file.
+    filtered = "kipu_files CROSS JOIN kipu_vectors ON kipu_vectors.file_id = kipu_files.id"
     statement = f"""
-        SELECT chunks.id, embeddings.vector
-        FROM {"chunks" if condition == "1" else filtered}
-        CROSS JOIN embeddings ON embeddings.space_id = ? AND embeddings.hash = chunks.hash
-        WHERE ({condition}) AND length(embeddings.vector) = {4 * embedding.space.dimension}"""
+        SELECT chunk_id, vector FROM {"kipu_vectors" if condition == "1" else filtered}
+        WHERE space_id = ? AND ({condition}) AND length(vector) = {4 * embedding.space.dimension}"""
     nearest: list[tuple[int, float]] = []
     async with connection.execute(statement, [embedding.space.id, *parameters]) as cursor:
         while rows := list(await cursor.fetchmany(_BLOCK)):
@@ -103,10 +101,10 @@ async def _samples(connection: aiosqlite.Connection, paths: Sequence[str]) -> di
                 SELECT 0 UNION ALL SELECT number + 1 FROM step WHERE number < {_SAMPLE - 1}
             ),
             long(id, path, length) AS MATERIALIZED (
-                SELECT id, path, (SELECT max(position) + 1 FROM chunks WHERE file_id = files.id)
-                FROM files WHERE path IN ({", ".join("?" * len(some))})
+                SELECT id, path, (SELECT max(position) + 1 FROM kipu_chunks WHERE file_id = kipu_files.id)
+                FROM kipu_files WHERE path IN ({", ".join("?" * len(some))})
             )
-            SELECT DISTINCT chunks.id, long.path FROM long CROSS JOIN step CROSS JOIN chunks
-            ON chunks.file_id = long.id AND chunks.position = (2 * number + 1) * length / {2 * _SAMPLE}"""
+            SELECT DISTINCT kipu_chunks.id, long.path FROM long CROSS JOIN step CROSS JOIN kipu_chunks
+            ON file_id = long.id AND position = (2 * number + 1) * length / {2 * _SAMPLE}"""
         path_of.update(await connection.execute_fetchall(statement, some))  # type: ignore[arg-type]
     return path_of

@@ -20,13 +20,14 @@ if TYPE_CHECKING:
     from contextlib import AbstractAsyncContextManager
 
 _SCHEMA = """
-CREATE TABLE IF NOT EXISTS files(id INTEGER PRIMARY KEY, path TEXT NOT NULL UNIQUE, source TEXT NOT NULL, date TEXT);
-CREATE TABLE IF NOT EXISTS chunks(
-    id INTEGER PRIMARY KEY, file_id INTEGER NOT NULL, position INTEGER NOT NULL, hash TEXT NOT NULL
+CREATE TABLE IF NOT EXISTS kipu_files(
+    id INTEGER PRIMARY KEY, path TEXT NOT NULL UNIQUE, source TEXT NOT NULL, date TEXT
 );
-CREATE INDEX IF NOT EXISTS chunks_by_file ON chunks(file_id, position);
-CREATE TABLE IF NOT EXISTS embeddings(
-    space_id INTEGER NOT NULL, hash TEXT NOT NULL, vector BLOB NOT NULL, PRIMARY KEY (space_id, hash)
+CREATE TABLE IF NOT EXISTS kipu_chunks(id INTEGER PRIMARY KEY, file_id INTEGER NOT NULL, position INTEGER NOT NULL);
+CREATE INDEX IF NOT EXISTS chunks_by_file ON kipu_chunks(file_id, position);
+CREATE TABLE IF NOT EXISTS kipu_vectors(
+    space_id INTEGER NOT NULL, chunk_id INTEGER NOT NULL, file_id INTEGER NOT NULL, vector BLOB NOT NULL,
+    PRIMARY KEY (space_id, chunk_id)
 );
 """
 
@@ -66,21 +67,22 @@ class Workspace:
         source = path.split("/")[1] if path.count("/") > 1 else "memory"
         vectors = unit(rows)
         await self.connection.execute(
-            "INSERT OR IGNORE INTO files(path, source, date) VALUES (?, ?, ?)",
+            "INSERT OR IGNORE INTO kipu_files(path, source, date) VALUES (?, ?, ?)",
             (path, source, when and when.isoformat()),
         )
         ids = []
         for vector in vectors:
             cursor = await self.connection.execute(
-                "INSERT INTO chunks(file_id, position, hash) "
-                "SELECT id, (SELECT count(*) FROM chunks WHERE file_id = files.id), ? FROM files WHERE path = ?",
-                (vector.tobytes().hex(), path),
+                "INSERT INTO kipu_chunks(file_id, position) "
+                "SELECT id, (SELECT count(*) FROM kipu_chunks WHERE file_id = kipu_files.id) "
+                "FROM kipu_files WHERE path = ?",
+                (path,),
             )
             assert cursor.lastrowid is not None
             ids.append(cursor.lastrowid)
             await self.connection.execute(
-                "INSERT OR IGNORE INTO embeddings VALUES (?, ?, ?)",
-                (self.space.id, vector.tobytes().hex(), vector.tobytes()),
+                "INSERT INTO kipu_vectors SELECT ?, id, file_id, ? FROM kipu_chunks WHERE id = ?",
+                (self.space.id, vector.tobytes(), cursor.lastrowid),
             )
         await self.change("add", ids, vectors)
         return ids
@@ -88,7 +90,7 @@ class Workspace:
     async def remove(self, ids: Sequence[int]) -> None:
         """Take chunks out of the strategy's index and then out of the kernel's, as the kernel does."""
         await self.change("remove", ids)
-        await self.connection.executemany("DELETE FROM chunks WHERE id = ?", [(chunk_id,) for chunk_id in ids])
+        await self.connection.executemany("DELETE FROM kipu_vectors WHERE chunk_id = ?", [(id,) for id in ids])
 
     def query(self, row: Any, **options: Any) -> Query:
         """A query that means a vector."""
@@ -106,13 +108,16 @@ class Workspace:
 
     def where(self, query: Query) -> tuple[str, list[Any]]:
         given = {"source = ?": query.source, "date >= ?": query.since, "date <= ?": query.until}
-        conditions = {f"files.{name}": str(value) for name, value in given.items() if value is not None}
+        conditions = {f"kipu_files.{name}": str(value) for name, value in given.items() if value is not None}
         return " AND ".join(conditions) or "1", list(conditions.values())
 
     async def chunks(self, ids: Iterable[int]) -> dict[int, StoredChunk]:
         found: dict[int, StoredChunk] = {}
         for chunk_id in ids:
-            statement = "SELECT path, source, date FROM chunks JOIN files ON files.id = file_id WHERE chunks.id = ?"
+            statement = (
+                "SELECT path, source, date FROM kipu_chunks JOIN kipu_files ON kipu_files.id = file_id "
+                "WHERE kipu_chunks.id = ?"
+            )
             for path, source, when in await self.connection.execute_fetchall(statement, (chunk_id,)):
                 day = when and date.fromisoformat(when)
                 found[chunk_id] = StoredChunk(chunk_id, "", path, source, day, 1, 1, "", 0, "", "")
@@ -121,10 +126,7 @@ class Workspace:
     async def vectors(self, space: VectorSpace, ids: Sequence[int]) -> tuple[list[int], Any]:
         found, rows = [], []
         for chunk_id in ids:
-            statement = (
-                "SELECT vector FROM embeddings JOIN chunks ON chunks.hash = embeddings.hash "
-                "WHERE space_id = ? AND chunks.id = ?"
-            )
+            statement = "SELECT vector FROM kipu_vectors WHERE space_id = ? AND chunk_id = ?"
             for (data,) in await self.connection.execute_fetchall(statement, (space.id, chunk_id)):
                 found.append(chunk_id)
                 rows.append(np.frombuffer(data, dtype="<f4"))

@@ -142,7 +142,7 @@ async def test_removing_what_is_not_there_changes_nothing(workspace: Workspace) 
 async def test_creating_again_empties_the_index(workspace: Workspace) -> None:
     await workspace.add([EAST])
     await workspace.change("create")
-    await workspace.connection.execute("DELETE FROM chunks")
+    await workspace.connection.execute("DELETE FROM kipu_vectors")
     assert await workspace.search(EAST) == []
 
 
@@ -171,7 +171,7 @@ async def test_the_table_is_a_quarter_of_the_vectors_that_the_kernel_keeps(
 ) -> None:
     async with new_workspace(dimension=384) as workspace:
         await workspace.add([[float(number == place) for place in range(384)] for number in range(10)])
-        [(kept,)] = await workspace.connection.execute_fetchall("SELECT sum(length(vector)) FROM embeddings")
+        [(kept,)] = await workspace.connection.execute_fetchall("SELECT sum(length(vector)) FROM kipu_vectors")
         [(coarse_bytes, rows)] = await workspace.connection.execute_fetchall(
             "SELECT length(vectors), length(validity) * 8 FROM vector_coarse_7_vector_chunks00, vector_coarse_7_chunks"
         )
@@ -218,7 +218,7 @@ async def test_what_a_damaged_index_cannot_prove_is_found_by_comparing_all_vecto
 async def test_a_vector_that_lost_bits_is_found_by_nothing(workspace: Workspace, number: float) -> None:
     [east, north_east] = await workspace.add([EAST, NORTH_EAST])
     broken = np.array([number, 0, 0, 0], "<f4").tobytes()
-    await workspace.connection.execute("UPDATE embeddings SET vector = ? WHERE rowid = 1", (broken,))
+    await workspace.connection.execute("UPDATE kipu_vectors SET vector = ? WHERE rowid = 1", (broken,))
     assert [id for id, _ in await workspace.found(EAST)] == [north_east]
     query = workspace.query(EAST)
     assert (await workspace.strategy.score(query, workspace, [east])).get(east, 0.0) == 0.0
