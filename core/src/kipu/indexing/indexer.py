@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 import attrs
 
-from ..errors import MemoryFileError, PluginFailedError
+from ..errors import MemoryFileError, PluginError
 from ..index.batch import Batch, PreparedFile, apply
 from ..index.database import BUSY_SECONDS
 from ..index.queries import KnownFile, count_chunks, known_files, read_snapshot
@@ -246,26 +246,25 @@ class Indexer:
     ) -> tuple[Batch, list[SkippedFile]]:
         """Read and chunk files: return them as the index should have them, and those that must be tried again."""
         contents, skipped = await asyncio.to_thread(_read, files)
-        batch = Batch()
+        batch, identity = Batch(), self.chunker.identity
+        changed: list[tuple[PreparedFile, Document]] = []
         for content in contents:
-            try:
-                batch.files.append(await self._prepare_file(content, known.get(content.found.path), vanished, force))
-            except PluginFailedError as error:
-                skipped.append(SkippedFile(content.found.path, f"was not chunked: {error}"))
+            found, before = content.found, known.get(content.found.path)
+            if before is not None and (before.hash, before.chunker) == (content.hash, identity) and not force:
+                batch.files.append(PreparedFile.of(found, content.hash, identity, before))
+                continue
+            file = PreparedFile.of(found, content.hash, identity, before or vanished.take(content.hash))
+            if content.problem is not None:
+                batch.files.append(attrs.evolve(file, chunks=(), problem=content.problem))
+            else:
+                changed.append((file, Document(found.path, content.text)))
+        outcomes = await self.chunker.chunk([document for _, document in changed])
+        for (file, document), outcome in zip(changed, outcomes, strict=True):
+            if isinstance(outcome, PluginError):
+                skipped.append(SkippedFile(document.path, f"was not chunked: {outcome}"))
+            else:
+                batch.files.append(attrs.evolve(file, chunks=outcome, problem=None))
         return batch, skipped
-
-    async def _prepare_file(
-        self, content: _Content, before: KnownFile | None, vanished: _ByHash, force: bool
-    ) -> PreparedFile:
-        found, identity = content.found, self.chunker.identity
-        if before is not None and (before.hash, before.chunker) == (content.hash, identity) and not force:
-            return PreparedFile.of(found, content.hash, identity, before)
-        if before is None:
-            before = vanished.take(content.hash)
-        file = PreparedFile.of(found, content.hash, identity, before)
-        if content.problem is not None:
-            return attrs.evolve(file, chunks=(), problem=content.problem)
-        return attrs.evolve(file, chunks=await self.chunker.chunk(Document(found.path, content.text)), problem=None)
 
 
 def _read(files: Sequence[FoundFile]) -> tuple[list[_Content], list[SkippedFile]]:

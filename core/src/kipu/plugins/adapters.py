@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
-from ..errors import EmbedderError, KipuError, PluginFailedError, UnavailableError
+from ..errors import EmbedderError, KipuError, PluginError, PluginFailedError, UnavailableError
 from ..options import Rule, optional, text, texts, whole_number
 from ..types.protocols import (
     UNKNOWN_DESTINATION,
@@ -64,10 +64,11 @@ class ChunkerAdapter(Adapter):
         text = f"{cls.__module__}.{cls.__qualname__} {self.optional('schema_version')} {options}"
         return hashlib.sha256(text.encode()).hexdigest()[:16]
 
-    async def chunk(self, document: Document) -> list[Chunk]:
-        """Return the chunks of a document."""
-        check = partial(checks.chunks, lines=document.text.count("\n") + 1)
-        return await self.call("chunk", document, doing=f"on {document.path}", check=check)
+    async def chunk(self, documents: Sequence[Document]) -> list[list[Chunk] | PluginError]:
+        """Return the chunks of each document, or what went wrong with it."""
+        return await self.call_each(
+            "chunk", documents, doing=lambda document: f"on {document.path}", check=checks.chunks
+        )
 
 
 class EmbedderAdapter(Adapter):

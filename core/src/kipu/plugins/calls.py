@@ -20,13 +20,14 @@ from ..sqlite import is_database_failure
 from ..types.protocols import ComponentBase
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from .kinds import Kind
 
 __all__ = ["Adapter", "describe_error"]
 
 Answer = TypeVar("Answer")
+Item = TypeVar("Item")
 
 _GRACE_SECONDS = 5.0  # a component with a timeout of its own says best what it was waiting for
 
@@ -105,6 +106,49 @@ class Adapter:
         """
         function = getattr(self.component, method, None) or partial(getattr(self.base, method), self.component)
         return await self._guarded(partial(function, *arguments, **options), doing, check)
+
+    async def call_each(
+        self, method: str, items: Sequence[Item], *, doing: Callable[[Item], str], check: Callable[[Any, Item], Answer]
+    ) -> list[Answer | PluginError]:
+        """Call a method once for each item, and return its answers, or what went wrong with an item.
+
+        A plain method is called in one thread for all items, since a thread for each would cost more than most calls;
+        the time limit is that of each call.
+        """
+        function = getattr(self.component, method)
+        if inspect.iscoroutinefunction(function):
+            return [await self._outcome(method, item, doing(item), check) for item in items]
+        outcomes: list[Answer | PluginError] = []
+
+        def run() -> None:
+            for item in items:
+                try:
+                    outcomes.append(check(function(item), item))
+                except (Exception, SystemExit) as error:  # noqa: BLE001 (it is returned)
+                    outcomes.append(self._failed(doing(item), error))
+
+        thread = asyncio.ensure_future(self._in_thread(run))
+        try:
+            while True:
+                count = len(outcomes)
+                await asyncio.wait([thread], timeout=self.time_limit)
+                if thread.done():
+                    return outcomes
+                if len(outcomes) == count:
+                    break
+        finally:
+            thread.cancel()
+        late, *rest = items[count:]
+        others = await self.call_each(method, rest, doing=doing, check=check)
+        return [*outcomes[:count], self.error(self._late(doing(late))), *others]
+
+    async def _outcome(
+        self, method: str, item: Item, doing: str, check: Callable[[Any, Item], Answer]
+    ) -> Answer | PluginError:
+        try:
+            return await self.call(method, item, doing=doing, check=lambda answer: check(answer, item))
+        except PluginError as error:
+            return error
 
     async def close(self) -> None:
         """Let the component release what it holds. Failures are ignored: nobody can do anything about them."""

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from numbers import Real
 from typing import Any
 
-from ..types import Chunk, Distillation, Filtered, Hit, StoredChunk
+from ..types import Chunk, Distillation, Document, Filtered, Hit, StoredChunk
 
 __all__ = ["chunks", "distillation", "filtered", "hits", "matrix", "ordered_hits", "scores", "share"]
 
@@ -15,8 +15,9 @@ _ROUNDING = 1e-9
 _MOST_TOKENS = 10**12  # a number of thousands of digits could not be read from a file again
 
 
-def chunks(answer: Any, lines: int) -> list[Chunk]:
-    """Return the chunks of a file with so many lines."""
+def chunks(answer: Any, document: Document) -> list[Chunk]:
+    """Return the chunks of a document."""
+    lines = document.text.count("\n") + 1
     returned = list(answer)
     for chunk in returned:
         if not isinstance(chunk, Chunk):
