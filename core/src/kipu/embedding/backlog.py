@@ -21,7 +21,7 @@ import attrs
 
 from ..errors import EmbedderError
 from ..index.queries import read_snapshot
-from ..index.strategy_tables import StrategyTables, change_tables, rebuild, stale_tables, tables_of
+from ..index.strategy_tables import change, rebuild, stale_tables, tables_of
 from ..index.vectors import (
     BYTES_PER_NUMBER,
     count_pending,
@@ -39,13 +39,14 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
     from pathlib import Path
 
-    import aiosqlite
     from filelock import BaseFileLock
 
     from ..index.database import Database
+    from ..index.queries import Snapshot
+    from ..index.strategy_tables import Select, StrategyTables
     from ..index.vectors import PendingText, State
     from ..notices import Notices
-    from ..types import Vectors, VectorSpace
+    from ..types import Vectors
     from .identity import ConfiguredEmbedder
 
 __all__ = ["EmbeddingReport", "Run"]
@@ -236,27 +237,26 @@ class Run:
         await self._settle()
 
     async def _stored(self, vectors: Mapping[str, Vectors]) -> None:
-        async with self.database.transaction(self.wait) as connection:
-            dimension = len(next(iter(vectors.values())))
+        as_bytes = {hash: vector.astype("<f4").tobytes() for hash, vector in vectors.items()}
+        dimension = len(next(iter(vectors.values())))
+
+        async def work(snapshot: Snapshot, select: Select) -> None:
+            connection = snapshot.connection
             space = await make_space(connection, self.chosen.identity, dimension, self.chosen.recipe)
             snapshot = await read_snapshot(connection)
-            tables = tables_of(snapshot, self.strategies, self.chosen.identity)
-            stale = stale_tables(snapshot, tables)
-            broken = [each for each in stale if not await rebuild(connection, each, self.notices)]
-            as_bytes = {hash: vector.astype("<f4").tobytes() for hash, vector in vectors.items()}
+            tables = select(snapshot)
+            for each in stale_tables(snapshot, tables):
+                await rebuild(connection, each)
             got = await store(connection, space, as_bytes)
             for each in tables:
-                if each.space == space and each not in broken:
-                    await self._add(connection, each, space, got)
+                if each.space == space:
+                    await each.remove(connection, [id for id, _ in got])  # if they are embedded again
+                    await each.add_vectors(connection, space, got)
 
-    async def _add(
-        self, connection: aiosqlite.Connection, tables: StrategyTables, space: VectorSpace, got: list[tuple[int, bytes]]
-    ) -> None:
-        async def work() -> None:
-            await tables.remove(connection, [id for id, _ in got])  # if they are embedded again
-            await tables.add_vectors(connection, space, got)
+        await change(self.database, self._tables, work, self.notices, self.wait)
 
-        await change_tables(connection, tables, work, self.notices)
+    def _tables(self, snapshot: Snapshot) -> list[StrategyTables]:
+        return tables_of(snapshot, self.strategies, self.chosen.identity)
 
     # --- what is at fault --------------------------------------------------------------------------------------------
 

@@ -15,7 +15,7 @@ from ..errors import EmbedderError, IndexUnavailableError, PluginError
 from ..index.damage import drop_damaged
 from ..index.database import BUSY_SECONDS
 from ..index.queries import count_chunks, read_snapshot
-from ..index.strategy_tables import retire, tables_of
+from ..index.strategy_tables import change, retire, tables_of
 from ..index.vectors import (
     AWAITED,
     count_lacking,
@@ -35,6 +35,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from ..context import Context
+    from ..index.queries import Snapshot
+    from ..index.strategy_tables import Select, StrategyTables
     from ..index.vectors import KnownSpace
     from ..plugins.adapters import StrategyAdapter
     from ..types import VectorSpace
@@ -307,11 +309,15 @@ class Embeddings:
             pending = await count_pending(connection, space)
             waiting = await count_pending(connection, space, AWAITED)
         if tidy and space.id > 0 and not waiting and chosen.identity == await self.identity():
-            async with self._database.transaction(wait) as connection:
-                snapshot = await read_snapshot(connection)
-                tables = tables_of(snapshot, self._strategies(), chosen.identity)
-                await retire(connection, tables, space, self._notices)
-                await evict(connection, space, self._cache_bytes)
+
+            async def work(snapshot: Snapshot, select: Select) -> None:
+                await retire(snapshot.connection, select(snapshot), space)
+                await evict(snapshot.connection, space, self._cache_bytes)
+
+            def tables(snapshot: Snapshot) -> list[StrategyTables]:
+                return tables_of(snapshot, self._strategies(), chosen.identity)
+
+            await change(self._database, tables, work, self._notices, wait)
         return pending
 
     async def drop_damaged(self) -> None:

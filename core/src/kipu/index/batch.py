@@ -14,7 +14,6 @@ import attrs
 from ..types import StoredChunk
 from ..workspace.scan import date_of, source_of
 from .queries import KnownFile, known_files
-from .strategy_tables import change_tables
 from .vectors import let_go, parts, take_in
 
 if TYPE_CHECKING:
@@ -22,9 +21,9 @@ if TYPE_CHECKING:
 
     import aiosqlite
 
-    from ..notices import Notices
     from ..types import Chunk
     from ..workspace.scan import FoundFile
+    from .database import Connection
     from .queries import Snapshot
     from .strategy_tables import StrategyTables
 
@@ -76,7 +75,7 @@ class Batch:
         return [*(file.path for file in self.files), *(file.path for file in self.removed)]
 
 
-async def apply(snapshot: Snapshot, batch: Batch, tables: Sequence[StrategyTables], notices: Notices) -> set[str]:
+async def apply(snapshot: Snapshot, batch: Batch, tables: Sequence[StrategyTables]) -> set[str]:
     """Change the index as the batch says, and return the paths that were left as they are.
 
     Those are files that another process wrote since the batch was prepared: what it read may be newer, so they must be
@@ -103,7 +102,7 @@ async def apply(snapshot: Snapshot, batch: Batch, tables: Sequence[StrategyTable
     removed = [file.id for file in batch.removed if file.path not in overtaken]
     diff.gone += [row.id for file_id in removed for row in rows.get(file_id, [])]
     await file_rows.write(connection)
-    await diff.write(connection, tables, notices)
+    await diff.write(connection, tables)
     await _execute_many(connection, "DELETE FROM files WHERE id = ?", [(file_id,) for file_id in removed])
     missed = set(snapshot.versions) - {each.key for each in tables}
     await _execute_many(connection, "DELETE FROM strategies WHERE name = ? AND space_id = ?", sorted(missed))
@@ -167,16 +166,12 @@ class _ChunkDiff:
             self._stored.append(StoredChunk(id, name, file.path, source, date, *content, chunk.metadata))
         self.gone += [row.id for unmatched in old.values() for row in unmatched]
 
-    async def write(self, connection: aiosqlite.Connection, tables: Sequence[StrategyTables], notices: Notices) -> None:
+    async def write(self, connection: Connection, tables: Sequence[StrategyTables]) -> None:
         """Change the chunks, and have each strategy follow: renamed chunks are removed and added."""
         if self.gone:
             await let_go(connection, self.gone)
-        removed = {each.key: self.gone + (self._renamed if each.space is None else []) for each in tables}
-        tables = [
-            each
-            for each in tables
-            if not removed[each.key] or await self._remove(connection, each, removed[each.key], notices)
-        ]
+        for each in tables:
+            await each.remove(connection, self.gone + (self._renamed if each.space is None else []))
         await _execute_many(connection, "DELETE FROM chunks WHERE id = ?", [(id,) for id in self.gone])
         await _execute_many(
             connection,
@@ -189,38 +184,11 @@ class _ChunkDiff:
             "text, context, metadata, entry) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
             self._new,
         )
-        had = await take_in(connection, [row[0] for row in self._new]) if self._new else {}
+        attached = await take_in(connection, [row[0] for row in self._new]) if self._new else {}
         for each in tables:
-            vectors = had.get(each.space, []) if each.space is not None else []
-            if vectors or (each.space is None and self._stored):
-                await self._add(connection, each, vectors, notices)
-
-    async def _remove(
-        self,
-        connection: aiosqlite.Connection,
-        tables: StrategyTables,
-        ids: list[int],
-        notices: Notices,
-    ) -> bool:
-        async def work() -> None:
-            await tables.remove(connection, ids)
-
-        return await change_tables(connection, tables, work, notices)
-
-    async def _add(
-        self,
-        connection: aiosqlite.Connection,
-        tables: StrategyTables,
-        vectors: Sequence[tuple[int, bytes]],
-        notices: Notices,
-    ) -> None:
-        async def work() -> None:
-            if tables.space is None:
-                await tables.add_chunks(connection, self._stored)
-            else:
-                await tables.add_vectors(connection, tables.space, vectors)
-
-        await change_tables(connection, tables, work, notices)
+            await each.add_chunks(connection, self._stored)
+            for space, vectors in attached.items():
+                await each.add_vectors(connection, space, vectors)
 
 
 class _FileRows:

@@ -46,11 +46,32 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_note_inherited)
 
 
+class Connection(aiosqlite.Connection):
+    """A connection. While ``is_guarded`` is true, as for the code of strategies, statements of the connection that
+    writes can neither end the transaction nor change tables of the kernel.
+    """
+
+    is_guarded = False
+
+    def authorize(self, action: int, *arguments: Any) -> int:
+        """Return whether a statement may be prepared: https://www.sqlite.org/c3ref/set_authorizer.html"""
+        place = _GUARDED.get(action) if self.is_guarded else None
+        denied = place is not None and (place < 0 or arguments[place] in _KERNEL_TABLES)
+        return sqlite3.SQLITE_DENY if denied else sqlite3.SQLITE_OK
+
+
+# Actions by their codes, https://www.sqlite.org/c3ref/c_alter_table.html, with the position of the argument that names
+# the table; below 0 they are always denied. BEGIN and COMMIT, which `executescript` issues silently, and SAVEPOINT;
+# delete, insert, update, drop a table, drop an index, create a trigger, alter a table.
+_GUARDED = {22: -1, 32: -1, 9: 0, 18: 0, 23: 0, 11: 0, 10: 1, 7: 1, 26: 1}
+_KERNEL_TABLES = schema.kernel_tables()
+
+
 @attrs.frozen
 class _Open:
     """An open connection, and which file it was opened on: the file at that path may have been replaced since."""
 
-    connection: aiosqlite.Connection
+    connection: Connection
     file: tuple[int, int] | None
 
 
@@ -85,7 +106,7 @@ class Database:
     # --- transactions ----------------------------------------------------------------------------------------------
 
     @contextlib.asynccontextmanager
-    async def transaction(self, wait: float = BUSY_SECONDS) -> AsyncIterator[aiosqlite.Connection]:
+    async def transaction(self, wait: float = BUSY_SECONDS) -> AsyncIterator[Connection]:
         """Yield a connection inside a write transaction: committed at the end, rolled back on error or cancellation.
 
         :param wait: how many seconds to wait for another process that is writing.
@@ -104,7 +125,7 @@ class Database:
                     raise
 
     @contextlib.asynccontextmanager
-    async def reader(self, *, further: bool = False) -> AsyncIterator[aiosqlite.Connection]:
+    async def reader(self, *, further: bool = False) -> AsyncIterator[Connection]:
         """Yield a read-only connection. If there is no index yet, it reads an empty one.
 
         :param further: whether the caller has a reader already and needs another one. It does not wait for it: else
@@ -189,7 +210,7 @@ class Database:
                     f"{path} is a symbolic link. Kipu keeps its index in the workspace itself: remove the link."
                 )
 
-    async def _open_writer(self, wait: float) -> aiosqlite.Connection:
+    async def _open_writer(self, wait: float) -> Connection:
         self._check_usable()
         if self._writer is not None and self._writer.file != self.file.identity():
             replaced, self._writer = self._writer, None
@@ -198,7 +219,9 @@ class Database:
             await asyncio.to_thread(self.file.prepare, wait)
             file = self.file.identity()
             script = f"PRAGMA synchronous = NORMAL; PRAGMA busy_timeout = {int(wait * 1000)}"
-            self._writer = _Open(await self._connect(f"file:{uri_path(self.path)}?mode=rw", script, wait), file)
+            connection = await self._connect(f"file:{uri_path(self.path)}?mode=rw", script, wait)
+            await connection.set_authorizer(connection.authorize)
+            self._writer = _Open(connection, file)
             self._writer_wait = wait
         elif self._writer_wait != wait:
             await self._writer.connection.execute(f"PRAGMA busy_timeout = {int(wait * 1000)}")
@@ -237,9 +260,7 @@ class Database:
             for each in opened:
                 await shielded(each.connection.close())
 
-    async def _connect(
-        self, uri: str, script: str, wait: float = BUSY_SECONDS, *, check: bool = False
-    ) -> aiosqlite.Connection:
+    async def _connect(self, uri: str, script: str, wait: float = BUSY_SECONDS, *, check: bool = False) -> Connection:
         """Open a connection and run a script on it; with ``check``, only if the tables are of this version."""
 
         def connector() -> Any:
@@ -253,7 +274,7 @@ class Database:
                 raise
             return connection
 
-        connection = aiosqlite.Connection(connector, iter_chunk_size=_ROWS_AT_A_TIME)
+        connection = Connection(connector, iter_chunk_size=_ROWS_AT_A_TIME)
         # Otherwise the thread would keep a program from ending that forgot to close a memory.
         connection._thread.daemon = True  # noqa: SLF001 (there is no public way)
         try:

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     import aiosqlite
 
     from ..types import Query
+    from .database import Connection
 
 __all__ = [
     "CHUNKS_AND_FILES",
@@ -69,18 +70,18 @@ class Snapshot:
     class and the id of the space (0 if none); ``has_archive`` is whether there are archived files.
     """
 
-    connection: aiosqlite.Connection
+    connection: Connection
     index_id: str
     spaces: Mapping[str, KnownSpace]
     versions: Mapping[tuple[str, int], str]
     has_archive: bool
 
-    def on(self, connection: aiosqlite.Connection) -> Snapshot:
+    def on(self, connection: Connection) -> Snapshot:
         """Return the same facts with another connection."""
         return attrs.evolve(self, connection=connection)
 
 
-async def read_snapshot(connection: aiosqlite.Connection) -> Snapshot:
+async def read_snapshot(connection: Connection) -> Snapshot:
     """Read the facts about the index: in one statement, since each is a round trip to another thread."""
     rows = await connection.execute_fetchall(
         "SELECT 'space', id, identity, dimension, recipe FROM spaces "

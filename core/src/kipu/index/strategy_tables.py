@@ -2,35 +2,38 @@
 
 A strategy has one set of tables, or one for each vector space if it indexes vectors. The kernel's table ``strategies``
 records by which version of a strategy each was made; a set that is not current is rebuilt from what the kernel has.
-A strategy that fails while its tables change misses the change: its record is deleted, so that they are rebuilt later.
+A strategy that fails while its tables change misses the change: the transaction is rolled back and runs again without
+it, and its record is deleted, so that its tables are rebuilt later.
 """
 
 from __future__ import annotations
 
-import sqlite3
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import attrs
 
 from ..errors import ConfigurationError, PluginError
-from ..sqlite import shielded
-from .queries import CHUNK_COLUMNS, CHUNKS_AND_FILES, count_chunks, stored_chunk
+from .queries import CHUNK_COLUMNS, CHUNKS_AND_FILES, count_chunks, read_snapshot, stored_chunk
 from .schema import kernel_tables
 from .vectors import sound, usable
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Mapping, Sequence
+    from collections.abc import Awaitable, Mapping, Sequence
 
     import aiosqlite
 
     from ..notices import Notices
     from ..plugins.adapters import StrategyAdapter
     from ..types import StoredChunk, VectorSpace
+    from .database import Connection, Database
     from .queries import Snapshot
 
 __all__ = [
+    "Select",
     "StrategyTables",
-    "change_tables",
+    "TablesError",
+    "change",
     "drop_all",
     "indexed_strategies",
     "rebuild",
@@ -38,6 +41,8 @@ __all__ = [
     "stale_tables",
     "tables_of",
 ]
+
+Answer = TypeVar("Answer")
 
 _ROWS_AT_A_TIME = 1000
 _OF_CHUNKS = ("schema_version", "create", "add", "remove")
@@ -91,47 +96,49 @@ class StrategyTables:
         """The version of the strategy that the index records for them."""
         return self.strategy.schema_version
 
-    async def create(self, connection: aiosqlite.Connection) -> None:
+    async def create(self, connection: Connection) -> None:
         """Create them, empty."""
-        await self.strategy.change_tables("create", connection, *self._space)
+        await self._change("create", connection)
 
-    async def add_chunks(self, connection: aiosqlite.Connection, chunks: Sequence[StoredChunk]) -> None:
+    async def add_chunks(self, connection: Connection, chunks: Sequence[StoredChunk]) -> None:
         """Add chunks, if they are made of chunks."""
         if self.space is None and chunks:
-            await self.strategy.change_tables("add", connection, chunks)
+            await self._change("add", connection, chunks)
 
     async def add_vectors(
-        self, connection: aiosqlite.Connection, space: VectorSpace, vectors: Sequence[tuple[int, bytes]]
+        self, connection: Connection, space: VectorSpace, vectors: Sequence[tuple[int, bytes]]
     ) -> None:
         """Add the vectors of chunks, if they are made of the vectors of that space."""
         if self.space == space and vectors:
             ids, rows = usable(vectors, space.dimension)
             if ids:
-                await self.strategy.change_tables("add", connection, space, ids, rows)
+                await self._change("add", connection, ids, rows)
 
-    async def remove(self, connection: aiosqlite.Connection, ids: Sequence[int]) -> None:
+    async def remove(self, connection: Connection, ids: Sequence[int]) -> None:
         """Remove chunks."""
         if ids:
-            await self.strategy.change_tables("remove", connection, *self._space, ids)
+            await self._change("remove", connection, ids)
 
-    async def scrub(self, connection: aiosqlite.Connection, notices: Notices) -> None:
+    async def scrub(self, connection: Connection) -> None:
         """Leave nothing in them of what was removed; without a method for it, they are rebuilt."""
-        if not self.strategy.has("scrub"):
-            await rebuild(connection, self, notices)
-            return
+        if self.strategy.has("scrub"):
+            await self._change("scrub", connection)
+        else:
+            await rebuild(connection, self)
 
-        async def work() -> None:
-            await self.strategy.change_tables("scrub", connection, *self._space)
-
-        await change_tables(connection, self, work, notices)
-
-    async def drop(self, connection: aiosqlite.Connection) -> None:
+    async def drop(self, connection: Connection) -> None:
         """Drop them. Only tables of vectors are ever dropped."""
-        await self.strategy.change_tables("drop", connection, *self._space)
+        await self._change("drop", connection)
 
-    @property
-    def _space(self) -> tuple[VectorSpace, ...]:
-        return (self.space,) if self.space else ()
+    async def _change(self, method: str, connection: Connection, *arguments: Any) -> None:
+        space = (self.space,) if self.space else ()
+        connection.is_guarded = True
+        try:
+            await self.strategy.change_tables(method, connection, *space, *arguments)
+        except PluginError as error:
+            raise TablesError(self, error) from error
+        finally:
+            connection.is_guarded = False
 
 
 def tables_of(
@@ -161,86 +168,71 @@ def stale_tables(snapshot: Snapshot, tables: Sequence[StrategyTables]) -> list[S
     return [each for each in tables if snapshot.versions.get(each.key) != each.version]
 
 
-async def change_tables(
-    connection: aiosqlite.Connection,
-    tables: StrategyTables,
-    work: Callable[[], Awaitable[None]],
+async def change(
+    database: Database,
+    tables: Callable[[Snapshot], Sequence[StrategyTables]],
+    work: Callable[[Snapshot, Select], Awaitable[Answer]],
     notices: Notices,
-) -> bool:
-    """Have a strategy change its tables, and return whether it could.
+    wait: float,
+) -> Answer:
+    """Run ``work`` in a write transaction that changes strategies' tables; run it again without those that fail.
 
-    Where it fails, what it changed is rolled back, its tables count as stale, and a notice says so. What SQLite says
-    of the whole database is raised.
+    :param tables: returns the tables that should change.
+    :param work: called with a snapshot, and with a function that returns those of the tables that have not failed.
+    :param wait: how many seconds to wait for another process that is writing.
     """
-    await connection.execute("SAVEPOINT kipu_strategy")
-    try:
-        await connection.set_authorizer(_authorize)
+    failed: set[tuple[str, int]] = set()
+
+    def select(snapshot: Snapshot) -> list[StrategyTables]:
+        return [each for each in tables(snapshot) if each.key not in failed]
+
+    while True:
         try:
-            await work()
-        finally:
-            await shielded(connection.set_authorizer(None))
-    except PluginError as error:
-        await connection.execute("ROLLBACK TO kipu_strategy")
-        await connection.execute("RELEASE kipu_strategy")
-        await connection.execute("DELETE FROM strategies WHERE name = ? AND space_id = ?", tables.key)
-        notices.add(f"{error} It finds nothing until its tables are rebuilt, which the next search tries.")
-        return False
-    await connection.execute("RELEASE kipu_strategy")
-    return True
+            async with database.transaction(wait) as connection:
+                if failed:
+                    await connection.executemany(
+                        "DELETE FROM strategies WHERE name = ? AND space_id = ?", sorted(failed)
+                    )
+                return await work(await read_snapshot(connection), select)
+        except TablesError as error:
+            failed.add(error.tables.key)
+            notices.add(f"{error} It finds nothing until its tables are rebuilt, which the next search tries.")
 
 
-_KERNEL_TABLES = kernel_tables()
-# https://www.sqlite.org/c3ref/c_alter_table.html; the position says which argument names the table.
-_TRANSACTION, _SAVEPOINT = 22, 32
-_WRITES = {
-    9: 0,
-    18: 0,
-    23: 0,
-    11: 0,
-    10: 1,
-    7: 1,
-    26: 1,
-}  # delete, insert, update, drop table and index, trigger, alter
+Select = Callable[["Snapshot"], "list[StrategyTables]"]
+"""Returns the tables that take part in a change."""
 
 
-def _authorize(action: int, *arguments: Any) -> int:
-    """Deny ending the transaction, which ``executescript`` does silently, and writing to the kernel's tables."""
-    if action in (_TRANSACTION, _SAVEPOINT):
-        return sqlite3.SQLITE_DENY
-    place = _WRITES.get(action)
-    return sqlite3.SQLITE_DENY if place is not None and arguments[place] in _KERNEL_TABLES else sqlite3.SQLITE_OK
+class TablesError(Exception):
+    """A strategy failed to change its tables, so the transaction is rolled back."""
+
+    def __init__(self, tables: StrategyTables, error: PluginError) -> None:
+        super().__init__(str(error))
+        self.tables = tables
 
 
 async def rebuild(
-    connection: aiosqlite.Connection,
+    connection: Connection,
     tables: StrategyTables,
-    notices: Notices,
     on_progress: Callable[[int, int], None] = lambda done, total: None,
-) -> bool:
+) -> None:
     """Create tables and fill them from the chunks or vectors of the index, without reading files.
 
     :param on_progress: called with the number of chunks done and of all chunks.
-    :return: whether the strategy could do it.
     """
-
-    async def work() -> None:
-        await tables.create(connection)
-        total, done, last = await count_chunks(connection), 0, 0
-        while rows := await _next_rows(connection, tables.space, last):
-            if tables.space is None:
-                await tables.add_chunks(connection, [stored_chunk(row) for row in rows])
-            else:
-                await tables.add_vectors(connection, tables.space, [(row[0], row[1]) for row in rows])
-            done, last = done + len(rows), rows[-1][0]
-            on_progress(done, total)
-
-    if not await change_tables(connection, tables, work, notices):
-        return False
+    await tables.create(connection)
+    total, done, last = await count_chunks(connection), 0, 0
+    while rows := await _next_rows(connection, tables.space, last):
+        if tables.space is None:
+            await tables.add_chunks(connection, [stored_chunk(row) for row in rows])
+        else:
+            await tables.add_vectors(connection, tables.space, [(row[0], row[1]) for row in rows])
+        done, last = done + len(rows), rows[-1][0]
+        on_progress(done, total)
     await connection.execute(
         "INSERT OR REPLACE INTO strategies (name, space_id, schema_version) VALUES (?, ?, ?)",
         (*tables.key, tables.version),
     )
-    return True
 
 
 async def _next_rows(connection: aiosqlite.Connection, space: VectorSpace | None, last: int) -> list[Any]:
@@ -259,22 +251,16 @@ async def drop_all(connection: aiosqlite.Connection) -> None:
     """Drop the tables of all strategies, whatever they are called: virtual ones first, which drop their own."""
     tables = await connection.execute_fetchall("SELECT name, sql FROM sqlite_master WHERE type = 'table'")
     for name, _ in sorted(tables, key=lambda table: not str(table[1]).upper().startswith("CREATE VIRTUAL")):
-        if name not in _KERNEL_TABLES and not name.startswith("sqlite_"):
+        if name not in kernel_tables() and not name.startswith("sqlite_"):
             exists = await connection.execute_fetchall("SELECT 1 FROM sqlite_master WHERE name = ?", (name,))
             if list(exists):
                 await connection.execute(f'DROP TABLE "{name}"')
     await connection.execute("DELETE FROM strategies")
 
 
-async def retire(
-    connection: aiosqlite.Connection, tables: Sequence[StrategyTables], space: VectorSpace, notices: Notices
-) -> None:
+async def retire(connection: Connection, tables: Sequence[StrategyTables], space: VectorSpace) -> None:
     """Drop the tables of vectors in other spaces than this. The vectors stay, so the tables can be rebuilt."""
     for each in tables:
         if each.space is not None and each.space != space:
-
-            async def work(each: StrategyTables = each) -> None:
-                await each.drop(connection)
-
-            if await change_tables(connection, each, work, notices):
-                await connection.execute("DELETE FROM strategies WHERE name = ? AND space_id = ?", each.key)
+            await each.drop(connection)
+            await connection.execute("DELETE FROM strategies WHERE name = ? AND space_id = ?", each.key)

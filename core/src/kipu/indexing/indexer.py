@@ -17,8 +17,8 @@ import attrs
 from ..errors import MemoryFileError, PluginError
 from ..index.batch import Batch, PreparedFile, apply
 from ..index.database import BUSY_SECONDS
-from ..index.queries import KnownFile, count_chunks, known_files, read_snapshot
-from ..index.strategy_tables import StrategyTables, rebuild, stale_tables, tables_of
+from ..index.queries import KnownFile, count_chunks, known_files
+from ..index.strategy_tables import Select, StrategyTables, change, rebuild, stale_tables, tables_of
 from ..types import Document, IndexReport, SkippedFile
 from ..workspace.scan import is_memory_file_name
 from ..workspace.text import NotTextError, decode
@@ -153,11 +153,13 @@ class Indexer:
 
     async def rebuild_tables(self, *, everything: bool = False, wait: float = BUSY_SECONDS) -> None:
         """Rebuild the stale tables of strategies, or all of them."""
-        async with self.context.database.transaction(wait) as connection:
-            snapshot = await read_snapshot(connection)
-            tables = self.tables(snapshot)
+
+        async def work(snapshot: Snapshot, select: Select) -> None:
+            tables = select(snapshot)
             for each in tables if everything else stale_tables(snapshot, tables):
-                await rebuild(connection, each, self.context.notices)
+                await rebuild(snapshot.connection, each)
+
+        await change(self.context.database, self.tables, work, self.context.notices, wait)
 
     async def refresh(self, paths: Sequence[str]) -> IndexReport:
         """Index single files that were just written or removed; no others are looked at."""
@@ -220,12 +222,14 @@ class Indexer:
         """Write a batch, count it, and return the files that another process wrote since it was prepared."""
         if not batch.files and not batch.removed:
             return set()
-        notices = self.context.notices
-        async with self.context.database.transaction(wait) as connection:
-            snapshot = await read_snapshot(connection)
-            tables = self.tables(snapshot)
-            broken = [each for each in stale_tables(snapshot, tables) if not await rebuild(connection, each, notices)]
-            overtaken = await apply(snapshot, batch, [each for each in tables if each not in broken], notices)
+
+        async def work(snapshot: Snapshot, select: Select) -> set[str]:
+            tables = select(snapshot)
+            for each in stale_tables(snapshot, tables):
+                await rebuild(snapshot.connection, each)
+            return await apply(snapshot, batch, tables)
+
+        overtaken = await change(self.context.database, self.tables, work, self.context.notices, wait)
         if report is not None:
             sees = self.context.scope.sees
             _count(report, batch, {path for path in batch.paths if path in overtaken or not sees(path)})

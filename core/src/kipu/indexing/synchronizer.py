@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING
 import attrs
 
 from ..errors import IndexUnavailableError, KipuError
-from ..index.queries import read_snapshot
+from ..index.database import BUSY_SECONDS
 from ..index.recovery import recovering
-from ..index.strategy_tables import drop_all, rebuild
+from ..index.strategy_tables import change, drop_all, rebuild
 from ..index.vectors import forget_vectors
 from ..types import IndexReport
 from .compare import absent_paths, missing_folders
@@ -28,6 +28,8 @@ if TYPE_CHECKING:
     from ..embedding.engine import Embeddings
     from ..embedding.identity import ConfiguredEmbedder
     from ..index.database import Database
+    from ..index.queries import Snapshot
+    from ..index.strategy_tables import Select
     from .compare import Pending
 
 __all__ = ["Synchronizer", "Update"]
@@ -275,18 +277,24 @@ class Synchronizer:
         await self._stop_embedding()
         async with self._lock:
             indexer = await self.indexer(lenient=True)
-            async with self.database.transaction() as connection:
-                await forget_vectors(connection, hashes)
-                for each in indexer.tables(await read_snapshot(connection)):
-                    await each.scrub(connection, self._context.notices)
+
+            async def work(snapshot: Snapshot, select: Select) -> None:
+                await forget_vectors(snapshot.connection, hashes)
+                for each in select(snapshot):
+                    await each.scrub(snapshot.connection)
+
+            await change(self.database, indexer.tables, work, self._context.notices, BUSY_SECONDS)
             await self.database.vacuum()
 
     async def rebuild_all_tables(self) -> None:
         """Drop the tables of all strategies, known here or not, and rebuild those that are used here."""
         async with self._lock:
             indexer = await self.indexer(lenient=True)
-            async with self.database.transaction() as connection:
-                await drop_all(connection)
-                for each in indexer.tables(await read_snapshot(connection)):
-                    await rebuild(connection, each, self._context.notices)
+
+            async def work(snapshot: Snapshot, select: Select) -> None:
+                await drop_all(snapshot.connection)
+                for each in select(snapshot):
+                    await rebuild(snapshot.connection, each)
+
+            await change(self.database, indexer.tables, work, self._context.notices, BUSY_SECONDS)
             await self.database.vacuum()
