@@ -1,4 +1,4 @@
-"""Many programs, many memories and many tasks at once on one workspace; and an index that somebody else holds or broke.
+"""Concurrent programs, memories and tasks on one workspace; and an index that another program locks or damages.
 
 Run as a program, this file is one of the writers and readers of the first test. The environment variable
 ``KIPU_CONCURRENCY_SECONDS`` says how long they work.
@@ -43,7 +43,7 @@ FACTS = 40
 
 
 @pytest.mark.slow
-def test_two_writers_and_four_readers_at_once_meet_no_error_and_lose_nothing(workspace, tmp_path):
+def test_two_writers_and_four_readers_at_once_lose_nothing(workspace, tmp_path):
     writers = [start("write", workspace, name, str(SECONDS)) for name in ("one", "two")]
     readers = [start("read", workspace, name) for name in ("one", "two", "one", "two")]
     written = [finish(writer) for writer in writers]
@@ -59,7 +59,7 @@ def test_two_writers_and_four_readers_at_once_meet_no_error_and_lose_nothing(wor
 
 
 @pytest.mark.slow
-def test_many_processes_that_make_the_index_at_the_same_moment_make_one(workspace, tmp_path):
+def test_processes_that_create_the_index_at_the_same_moment_create_one(workspace, tmp_path):
     for number in range(50):
         (workspace / f"memory/{number}.md").write_text(f"alpha {number}", "utf-8")
     processes = [start("make", workspace, "alpha") for _ in range(4)]
@@ -69,8 +69,8 @@ def test_many_processes_that_make_the_index_at_the_same_moment_make_one(workspac
             assert process.stdin is not None
             process.stdin.write("go\n")
             process.stdin.flush()
-        said = [process.stdout.readline() for process in processes if process.stdout is not None]
-        assert said == ["6 results, stale: False []\n"] * 4, number
+        answers = [process.stdout.readline() for process in processes if process.stdout is not None]
+        assert answers == ["6 results, stale: False []\n"] * 4, number
         assert os.listdir(workspace / ".kipu").count("index.foreign-1.sqlite") == 0
     for process in processes:
         finish(process)
@@ -90,7 +90,7 @@ def start(*arguments: str | Path) -> subprocess.Popen[str]:
 
 
 def finish(process: subprocess.Popen[str]) -> str:
-    """The last line that a process printed; it must end well and complain of nothing."""
+    """Return the last line that a process printed; it must succeed and print no error."""
     output, errors = process.communicate(timeout=SECONDS + 300)
     assert (process.returncode, errors) == (0, ""), errors
     return output.strip().rpartition("\n")[2]
@@ -146,17 +146,16 @@ async def read(workspace: Path, name: str) -> None:
 
 async def make(workspace: Path, word: str) -> None:
     """Search where there is no index yet, at the same moment as others, once for each line of input."""
-    async with Memory(with_doubles(workspace)) as memory:
-        for _ in sys.stdin:
+    for _ in sys.stdin:
+        async with Memory(with_doubles(workspace)) as memory:
             results = await memory.search(word)
-            print(f"{len(results)} results, stale: {results.stale} {results.notices}", flush=True)
-            await memory.close()
+        print(f"{len(results)} results, stale: {results.stale} {results.notices}", flush=True)
 
 
 # --- many tasks and many memories in one process -------------------------------------------------------------------
 
 
-async def test_many_calls_at_once_on_one_memory_give_one_index(workspace, memory, tmp_path):
+async def test_concurrent_calls_on_one_memory_give_one_index(workspace, memory, tmp_path):
     for number in range(30):
         (workspace / f"memory/{number}.md").write_text(f"alpha {number}\n\nbeta {number}", "utf-8")
     answers = await asyncio.gather(
@@ -190,10 +189,10 @@ async def test_several_memories_in_one_process_share_an_index(workspace, tmp_pat
 
 @pytest.fixture
 def in_the_middle(monkeypatch) -> Callable[[Callable[[], None]], None]:
-    """Let something happen once, when the next run has looked at the files and begins to chunk them."""
+    """Call a function once, when the next run has compared the files and starts to chunk them."""
 
-    def in_the_middle(happen: Callable[[], None]) -> None:
-        chunk, waiting = ParagraphChunker.chunk, [happen]
+    def in_the_middle(interrupt: Callable[[], None]) -> None:
+        chunk, waiting = ParagraphChunker.chunk, [interrupt]
 
         def interrupted(self: ParagraphChunker, document: Any) -> Any:
             if waiting:
@@ -211,7 +210,7 @@ def settled(monkeypatch) -> None:
     monkeypatch.setattr(kipu.indexing.compare, "_TICK_NS", -1)
 
 
-async def test_a_touched_file_that_another_process_took_out_and_that_came_back_is_found(
+async def test_a_touched_file_that_another_process_removed_meanwhile_is_found_once_it_is_back(
     workspace, memory, write, tmp_path, in_the_middle, settled
 ):
     file = write("memory/touched.md", "alpha")
@@ -220,19 +219,19 @@ async def test_a_touched_file_that_another_process_took_out_and_that_came_back_i
     os.utime(file, (1, 1))
     write("memory/other.md", "beta changed")
 
-    def happen() -> None:
+    def interrupt() -> None:
         file.unlink()
         with sync.Memory(with_doubles(workspace)) as another:
             another.index()
         write("memory/touched.md", "alpha")
 
-    in_the_middle(happen)
+    in_the_middle(interrupt)
     await memory.index()
     assert [result.path for result in await memory.search("alpha")] == ["memory/touched.md"]
     assert rows(workspace) == rows_made_afresh(workspace, tmp_path / "copy")
 
 
-async def test_a_touched_file_that_another_process_saw_changing_and_that_changed_back_is_found(
+async def test_a_touched_file_that_another_process_indexed_meanwhile_is_found_once_it_changed_back(
     workspace, memory, write, tmp_path, in_the_middle, settled
 ):
     file = write("memory/touched.md", "alpha")
@@ -241,12 +240,12 @@ async def test_a_touched_file_that_another_process_saw_changing_and_that_changed
     os.utime(file, (1, 1))
     write("memory/other.md", "beta changed")
 
-    def happen() -> None:
+    def interrupt() -> None:
         write("memory/touched.md", "gamma")
         with sync.Memory(with_doubles(workspace)) as another:
             another.index()
 
-    in_the_middle(happen)
+    in_the_middle(interrupt)
     await memory.index()
     write("memory/touched.md", "alpha")
     assert [result.path for result in await memory.search("alpha")] == ["memory/touched.md"]
@@ -254,7 +253,7 @@ async def test_a_touched_file_that_another_process_saw_changing_and_that_changed
 
 
 @pytest.mark.parametrize("also", ["memory/one.md", "memory/new.md"])
-async def test_an_index_that_is_deleted_in_the_middle_of_a_run_is_made_anew(
+async def test_an_index_that_is_deleted_during_a_run_is_rebuilt(
     workspace, memory, write, tmp_path, in_the_middle, also
 ):
     write("memory/one.md", "alpha")
@@ -276,11 +275,11 @@ async def test_a_file_that_another_process_renamed_first_keeps_its_rows(
     before = select(workspace, "SELECT id FROM chunks WHERE text = 'alpha'")
     (workspace / "memory/old.md").rename(workspace / "memory/new.md")
 
-    def happen() -> None:
+    def interrupt() -> None:
         with sync.Memory(with_doubles(workspace)) as another:
             another.index()
 
-    in_the_middle(happen)
+    in_the_middle(interrupt)
     await memory.index()
     assert select(workspace, "SELECT id FROM chunks WHERE text = 'alpha'") == before
     assert rows(workspace) == rows_made_afresh(workspace, tmp_path / "copy")
@@ -302,32 +301,32 @@ async def test_a_search_sees_one_state_of_the_index_from_its_beginning_to_its_en
         await memory.search("alpha")
 
 
-# --- an index that somebody holds ----------------------------------------------------------------------------------
+# --- an index that another program locks ---------------------------------------------------------------------------
 
 
 @pytest.fixture
-def hold(workspace, monkeypatch) -> Iterator[Callable[..., None]]:
-    """Lock the index as another program would, and let nobody wait long for it."""
+def lock(workspace, monkeypatch) -> Iterator[Callable[..., None]]:
+    """Lock the index as another program would, and wait for it only for a moment."""
     monkeypatch.setattr(kipu.indexing.synchronizer, "_SEARCH_WAITS_SECONDS", 0.05)
     monkeypatch.setitem(kipu.indexing.indexer.Indexer.index.__kwdefaults__, "wait", 0.05)
     monkeypatch.setattr(kipu.index.database.Database._connect, "__defaults__", (0.05,))
     opened = []
 
-    def hold(*before: str) -> None:
+    def lock(*before: str) -> None:
         connection = choose_driver().connect(workspace / ".kipu/index.sqlite", isolation_level=None)
         opened.append(connection)
         for statement in (*before, "BEGIN EXCLUSIVE"):
             connection.execute(statement).fetchall()
 
-    yield hold
+    yield lock
     for connection in opened:
         connection.close()
 
 
-async def test_a_search_answers_from_the_index_as_it_is_while_another_process_writes(memory, write, hold):
+async def test_a_search_answers_from_the_index_as_it_is_while_another_process_writes(memory, write, lock):
     write("memory/one.md", "alpha")
     await memory.index()
-    hold()
+    lock()
     write("memory/two.md", "alpha too")
     results = await memory.search("alpha")
     assert [result.path for result in results] == ["memory/one.md"]
@@ -335,42 +334,42 @@ async def test_a_search_answers_from_the_index_as_it_is_while_another_process_wr
     assert "Another process is writing" in results.notices[0]
 
 
-async def test_indexing_says_that_another_process_is_writing(memory, write, hold):
+async def test_indexing_says_that_another_process_is_writing(memory, write, lock):
     write("memory/one.md", "alpha")
     await memory.index()
-    hold()
+    lock()
     write("memory/two.md", "alpha too")
     with pytest.raises(IndexBusyError, match="Another process is writing") as caught:
         await memory.index()
     assert caught.value.exit_code == 5
 
 
-async def test_a_search_needs_no_lock_when_nothing_changed(config, memory, write, hold):
+async def test_a_search_needs_no_lock_when_nothing_changed(config, memory, write, lock):
     write("memory/one.md", "alpha")
     await memory.index()
-    hold()
+    lock()
     async with Memory(config()) as another:
         results = await another.search("alpha")
     assert (len(results), results.stale, results.notices) == (1, False, [])
     assert (await memory.index()).unchanged == 1
 
 
-async def test_a_search_is_not_stale_because_a_time_stamp_could_not_be_noted(memory, write, hold, settled):
+async def test_a_search_is_not_stale_because_a_time_stamp_cannot_be_stored(memory, write, lock, settled):
     os.utime(write("memory/one.md", "alpha"), (1, 1))
     await memory.index()
     os.utime(write("memory/one.md", "alpha"), (2, 2))
     results = await memory.search("alpha", sync=False)
     assert (len(results), results.stale, results.notices) == (1, False, [])
-    hold()
+    lock()
     results = await memory.search("alpha")
     assert (len(results), results.stale, results.notices) == (1, False, [])
 
 
-async def test_an_index_that_nobody_else_may_even_read_is_busy(config, memory, write, hold):
+async def test_an_exclusively_locked_index_is_busy(config, memory, write, lock):
     write("memory/one.md", "alpha")
     await memory.index()
     await memory.close()
-    hold("PRAGMA locking_mode = EXCLUSIVE")
+    lock("PRAGMA locking_mode = EXCLUSIVE")
     async with Memory(config()) as another:
         with pytest.raises(IndexBusyError):
             await another.search("alpha")
@@ -378,7 +377,7 @@ async def test_an_index_that_nobody_else_may_even_read_is_busy(config, memory, w
             await another.index()
 
 
-# --- an index that somebody broke ----------------------------------------------------------------------------------
+# --- a damaged index -----------------------------------------------------------------------------------------------
 
 
 def deleted(index: Path) -> None:
@@ -411,7 +410,7 @@ def overwritten_in_the_middle(index: Path) -> None:
 
 def replaced_by_text(index: Path) -> None:
     aside = index.with_name("new")
-    aside.write_text("This is no database, and longer than the header of one would be. " * 4, "utf-8")
+    aside.write_text("This is not a database, and longer than the header of one would be. " * 4, "utf-8")
     aside.replace(index)
 
 
@@ -420,7 +419,7 @@ def of_a_newer_version(index: Path) -> None:
         connection.execute("PRAGMA user_version = 99")
 
 
-def with_text_that_is_none(index: Path) -> None:
+def with_text_that_is_not_utf_8(index: Path) -> None:
     with contextlib.closing(choose_driver().connect(index, isolation_level=None)) as connection:
         connection.execute("UPDATE chunks SET text = CAST(x'ff' AS TEXT)")
 
@@ -434,15 +433,15 @@ DAMAGES = [
     overwritten_in_the_middle,
     replaced_by_text,
     of_a_newer_version,
-    with_text_that_is_none,
+    with_text_that_is_not_utf_8,
 ]
 
 
 @pytest.mark.parametrize("is_open", [True, False], ids=["open", "closed"])
 @pytest.mark.parametrize("damage", DAMAGES)
-async def test_a_broken_index_is_made_anew(workspace, memory, write, tmp_path, damage, is_open):
+async def test_a_damaged_index_is_rebuilt(workspace, memory, config, write, tmp_path, damage, is_open):
     if is_open and sys.platform == "win32":
-        pytest.skip("Windows lets nobody delete or cut a file that is open")
+        pytest.skip("on Windows, a file that is open can be neither deleted nor truncated")
     for number in range(40):
         write(f"memory/{number}.md", f"alpha {number}\n\n" + f"word{number} " * 100)
     await memory.index()
@@ -451,6 +450,7 @@ async def test_a_broken_index_is_made_anew(workspace, memory, write, tmp_path, d
         connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
     if not is_open:
         await memory.close()
+        memory = Memory(config())
     damage(workspace / ".kipu/index.sqlite")
     write("memory/new.md", "omega")
     assert [result.path for result in await memory.search("omega")] == ["memory/new.md"]
@@ -461,7 +461,7 @@ async def test_a_broken_index_is_made_anew(workspace, memory, write, tmp_path, d
     assert rows(workspace) == rows_made_afresh(workspace, tmp_path / "copy")
 
 
-async def test_many_calls_at_once_on_a_broken_index_make_one_anew(workspace, memory, write, tmp_path):
+async def test_concurrent_calls_on_a_damaged_index_rebuild_one(workspace, memory, write, tmp_path):
     for number in range(40):
         write(f"memory/{number}.md", f"alpha {number}\n\n" + f"word{number} " * 100)
     await memory.index()
@@ -470,7 +470,6 @@ async def test_many_calls_at_once_on_a_broken_index_make_one_anew(workspace, mem
             connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
         overwritten_at_the_start(workspace / ".kipu/index.sqlite")
         write("memory/new.md", f"omega{turn}")
-        # connection with which another task may be writing
         answers = await asyncio.gather(*(memory.search(f"omega{turn}") for _ in range(20)), memory.index())
         assert [len(results) for results in answers[:-1]] == [1] * 20
     await memory.index()
@@ -479,7 +478,7 @@ async def test_many_calls_at_once_on_a_broken_index_make_one_anew(workspace, mem
     assert rows(workspace) == rows_made_afresh(workspace, tmp_path / "copy")
 
 
-async def test_a_folder_in_place_of_the_index_is_said_and_not_touched(workspace, memory, write):
+async def test_a_folder_in_place_of_the_index_is_reported_and_kept(workspace, memory, write):
     write("memory/one.md", "alpha")
     (workspace / ".kipu/index.sqlite/precious").mkdir(parents=True)
     for work in (lambda: memory.search("alpha"), memory.index):
@@ -488,7 +487,7 @@ async def test_a_folder_in_place_of_the_index_is_said_and_not_touched(workspace,
     assert (workspace / ".kipu/index.sqlite/precious").is_dir()
 
 
-async def test_a_file_in_place_of_the_hidden_folder_is_said_and_not_touched(workspace, memory, write):
+async def test_a_file_in_place_of_the_hidden_folder_is_reported_and_kept(workspace, memory, write):
     write("memory/one.md", "alpha")
     write(".kipu", "precious")
     for work in (lambda: memory.search("alpha"), memory.index):

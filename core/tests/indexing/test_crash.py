@@ -49,7 +49,7 @@ def nursery() -> None:
         if process == 0:
             try:
                 asyncio.run(index(Path(order["workspace"])))
-            except BaseException as error:  # noqa: BLE001 (it is told in the answer)
+            except BaseException as error:  # noqa: BLE001 (the answer reports it)
                 print(repr(error), file=sys.stderr, flush=True)
                 os._exit(1)
             os._exit(0)

@@ -52,7 +52,7 @@ def notes(write: Write) -> None:
 
 
 @pytest.mark.usefixtures("notes")
-async def test_each_result_has_its_arms_and_the_changes_of_each_stage(config: Config) -> None:
+async def test_each_result_has_its_arms_and_the_changes_of_each_stage(config):
     async with Memory(config(postprocessors=[Halve("memory/a.md")])) as memory:
         memory.register_postprocessor("mine", Halve("memory/c.md"))
         results = await memory.search("red green blue", explain=True)
@@ -71,7 +71,7 @@ async def test_each_result_has_its_arms_and_the_changes_of_each_stage(config: Co
 
 
 @pytest.mark.usefixtures("notes")
-async def test_arms_of_a_strategy_that_searches_with_others_are_ranked_one_by_one(config: Config) -> None:
+async def test_arms_of_a_strategy_that_searches_with_others_are_ranked_one_by_one(config):
     async with Memory(config(index={"embedder": HashingEmbedder()}, strategy=CombinedStrategy())) as memory:
         memory.register_strategy("near", VectorStrategy())
         memory.register_strategy("by-words", WordStrategy())
@@ -82,7 +82,7 @@ async def test_arms_of_a_strategy_that_searches_with_others_are_ranked_one_by_on
     assert min(score.rank or 99 for score in ranked) == 1
 
 
-async def test_what_an_arm_finds_equally_good_shares_a_rank(config: Config, write: Write) -> None:
+async def test_equal_scores_of_an_arm_share_a_rank(config, write):
     write("memory/a.md", "red green\n")
     write("memory/b.md", "red green\n")
     write("memory/c.md", "red\n")
@@ -94,7 +94,7 @@ async def test_what_an_arm_finds_equally_good_shares_a_rank(config: Config, writ
     assert ranks == [1, 1, 3]
 
 
-async def test_what_an_arm_gave_nothing_has_no_rank(config: Config, write: Write) -> None:
+async def test_a_score_of_zero_has_no_rank(config, write):
     @attrs.frozen
     class Zero:
         async def search(self, query: Query, index: Any) -> list[Hit]:
@@ -114,7 +114,7 @@ async def test_what_an_arm_gave_nothing_has_no_rank(config: Config, write: Write
 
 @pytest.mark.usefixtures("notes")
 @pytest.mark.parametrize(
-    ("path", "options", "said"),
+    ("path", "options", "shown"),
     [
         ("memory/a.md", {}, "memory/a.md is result 1."),
         ("./memory/a.md", {}, "memory/a.md is result 1."),
@@ -122,7 +122,7 @@ async def test_what_an_arm_gave_nothing_has_no_rank(config: Config, write: Write
             "memory/aa.md",
             {},
             'memory/aa.md is not among the results: the index has no file of that name. Did you mean "memory/a.md"? '
-            "To see what it has: kipu files.",
+            "To list its files: kipu files.",
         ),
         (
             "memory/bad.md",
@@ -148,33 +148,31 @@ async def test_what_an_arm_gave_nothing_has_no_rank(config: Config, write: Write
         ),
     ],
 )
-async def test_a_sentence_says_why_a_file_is_not_there(
-    memory: Memory, path: str, options: dict[str, Any], said: str
-) -> None:
+async def test_the_absence_of_a_file_is_explained(memory, path, options, shown):
     results = await memory.search("red green blue", explain_path=path, **options)
-    assert results.absence == said
+    assert results.absence == shown
 
 
 @pytest.mark.usefixtures("notes")
-async def test_a_stage_that_left_a_file_out_is_named(config: Config) -> None:
+async def test_a_stage_that_dropped_a_file_is_named(config):
     async with Memory(config(postprocessors=[])) as memory:
         memory.register_postprocessor("without", Without("memory/b.md"))
         results = await memory.search("red green blue", explain_path="memory/b.md")
     assert results.absence == (
-        "memory/b.md is not among the results: the stage without left it out; before, it was number 2 with the score "
+        "memory/b.md is not among the results: the stage without dropped it; before, it was number 2 with the score "
         "0.667."
     )
 
 
-async def test_a_file_beyond_the_hits_is_found_where_it_stands(memory: Memory, write: Write) -> None:
+async def test_a_file_beyond_the_hits_is_found_at_its_rank(memory, write):
     for number in range(60):
         write(f"memory/{number:02}.md", "red green\n")
     write("memory/last.md", "red\n")
     write("memory/other.md", "yellow\n")
     results = await memory.search("red green", explain_path="memory/last.md")
     assert results.absence == (
-        'memory/last.md is not among the results: the strategy "kipu.testing.doubles.WordStrategy" puts it at number '
-        "61 with the score 0.500, and only its first 40 hits go on."
+        'memory/last.md is not among the results: the strategy "kipu.testing.doubles.WordStrategy" ranks it number '
+        "61 with the score 0.500, and only its first 40 hits are used."
     )
     results = await memory.search("red green", explain_path="memory/other.md")
     assert results.absence == (

@@ -12,38 +12,38 @@ FILLER = "Nothing of interest stands in this sentence, which is here to be passe
 LONG = FILLER * 20 + "The cache moved from Redis to Valkey because the licence changed. " + FILLER * 20
 
 
-def test_a_short_text_is_shown_whole() -> None:
+def test_a_short_text_is_shown_whole():
     assert snippet("We moved to Valkey.\nIt was cheaper.", "valkey") == "We moved to Valkey.\nIt was cheaper."
 
 
-def test_a_long_text_is_shown_where_it_matched() -> None:
+def test_a_long_text_is_shown_where_it_matched():
     shown = snippet(LONG, "why did we leave redis for valkey")
     assert "Redis to Valkey because the licence changed." in shown
     assert (shown[0], shown[-1]) == ("…", "…")
 
 
-def test_the_beginning_is_shown_where_nothing_matches() -> None:
+def test_the_beginning_is_shown_where_nothing_matches():
     shown = snippet(LONG, "xylophone")
     assert LONG.startswith(shown.removesuffix("…"))
     assert shown.endswith("…")
 
 
 @pytest.mark.parametrize("query", ["", "   ", "?!...", "\n", "-"])
-def test_a_query_without_words_shows_the_beginning(query: str) -> None:
+def test_a_query_without_words_shows_the_beginning(query):
     assert snippet(LONG, query) == snippet(LONG, "xylophone")
 
 
-def test_the_place_with_most_of_the_words_is_shown() -> None:
+def test_the_place_with_most_of_the_words_is_shown():
     text = "Redis once. " + FILLER * 20 + "Redis and Valkey and their licence. " + FILLER * 20 + "The licence again."
     assert "Redis and Valkey and their licence." in snippet(text, "redis valkey licence")
 
 
-def test_a_rare_word_counts_for_more_than_a_common_one() -> None:
+def test_a_rare_word_counts_for_more_than_a_common_one():
     text = "The team met and the team ate and the team left. " + FILLER * 20 + "The pelago code is 42." + FILLER * 20
     assert "pelago" in snippet(text, "the team pelago")
 
 
-def test_the_forms_of_a_word_match() -> None:
+def test_the_forms_of_a_word_match():
     assert "We decided on it." in snippet(FILLER * 20 + "We decided on it. " + FILLER * 20, "deciding")
 
 
@@ -61,30 +61,30 @@ def test_the_forms_of_a_word_match() -> None:
         ("foo_bar", "See foo_bar for more."),
     ],
 )
-def test_the_match_is_shown_in_every_script(word: str, sentence: str) -> None:
+def test_the_match_is_shown_in_every_script(word, sentence):
     assert sentence in snippet(FILLER * 20 + sentence + " " + FILLER * 20, word)
 
 
-def test_a_match_at_the_very_end_is_shown() -> None:
+def test_a_match_at_the_very_end_is_shown():
     assert snippet(FILLER * 20 + "The last word is valkey", "valkey").endswith("valkey")
 
 
-def test_a_word_is_not_cut_in_two_at_the_end() -> None:
+def test_a_word_is_not_cut_in_two_at_the_end():
     shown = snippet(LONG, "valkey", length=100)
     assert shown.strip("…").split()[-1] in LONG.split()
 
 
-def test_a_text_without_spaces_is_cut_all_the_same() -> None:
+def test_a_text_without_spaces_is_cut_too():
     assert len(snippet("あ" * 5000 + "東京" + "い" * 5000, "東京", length=100)) <= 102
     assert "東京" in snippet("あ" * 5000 + "東京" + "い" * 5000, "東京", length=100)
 
 
-def test_signs_of_patterns_in_a_query_are_only_signs() -> None:
+def test_characters_of_patterns_in_a_query_match_themselves():
     assert snippet(LONG, "(valkey [.*+ \\d{ ^$ |") == snippet(LONG, "valkey")
 
 
 @given(st.text(max_size=200), st.text(max_size=20), st.integers(20, 100))
-def test_a_snippet_is_a_part_of_the_text_and_no_longer_than_asked(text: str, query: str, length: int) -> None:
+def test_a_snippet_is_a_part_of_the_text_and_no_longer_than_asked(text, query, length):
     shown = snippet(text, query, length)
     if len(text) <= length:
         assert shown == text
@@ -94,10 +94,10 @@ def test_a_snippet_is_a_part_of_the_text_and_no_longer_than_asked(text: str, que
 
 
 @given(st.text("ab \n", max_size=600), st.integers(0, 500))
-def test_a_word_that_is_in_the_text_is_in_its_snippet(text: str, place: int) -> None:
+def test_a_word_that_is_in_the_text_is_in_its_snippet(text, place):
     text = f"{text[:place]} valkey {text[place:]}"
     assert "valkey" in snippet(text, "valkey", 80)
 
 
-def test_a_question_of_a_whole_page_is_harmless() -> None:
+def test_a_query_may_be_a_whole_page():
     assert snippet(LONG, FILLER * 500).startswith("Nothing of interest")

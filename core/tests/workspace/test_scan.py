@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from kipu import MemoryConfig
-
     Write = Callable[[str, str], Path]
 
 posix = pytest.mark.skipif(sys.platform == "win32", reason="Windows has no such files, or needs a right to make them")
@@ -39,49 +37,49 @@ def skipped(root: Path, paths: list[str] | None = None) -> dict[str, str]:
 
 
 @pytest.mark.parametrize("name", ["a.md", "a.MD", "a.markdown", "a.Markdown", "a b.Md", "メモ.md"])
-def test_a_markdown_file_is_a_memory_file_in_any_case(workspace: Path, write: Write, name: str) -> None:
+def test_a_markdown_file_is_a_memory_file_in_any_case(workspace, write, name):
     write(f"memory/{name}", "text")
     assert names(workspace) == [f"memory/{name}"]
 
 
 @pytest.mark.parametrize("name", ["a.txt", "a.md.bak", "md", "a.mdx", "a.md~", ".md", ".hidden.md"])
-def test_other_files_and_hidden_ones_are_no_memory_files(workspace: Path, write: Write, name: str) -> None:
+def test_other_files_and_hidden_files_are_not_memory_files(workspace, write, name):
     write(f"memory/{name}", "text")
     assert not is_memory_file_name(name)
     assert names(workspace) == []
 
 
-def test_files_outside_of_memory_are_no_memory_files(workspace: Path, write: Write) -> None:
+def test_files_outside_the_memory_folder_are_not_memory_files(workspace, write):
     write("README.md", "text")
     write("docs/guide.md", "text")
     assert names(workspace) == []
 
 
-def test_a_folder_with_the_name_of_a_file_is_a_folder(workspace: Path, write: Write) -> None:
+def test_a_folder_with_the_name_of_a_file_is_a_folder(workspace, write):
     write("memory/notes.md/inner.md", "text")
     assert names(workspace) == ["memory/notes.md/inner.md"]
 
 
-def test_hidden_folders_are_skipped_below_the_root(workspace: Path, write: Write) -> None:
+def test_hidden_folders_are_skipped_below_the_root(workspace, write):
     write("memory/.obsidian/plugin.md", "text")
     write("memory/team/.trash/old.md", "text")
     write("memory/team/kept.md", "text")
     assert names(workspace) == ["memory/team/kept.md"]
 
 
-def test_the_workspace_itself_may_be_in_a_hidden_folder(tmp_path: Path) -> None:
+def test_the_workspace_itself_may_be_in_a_hidden_folder(tmp_path):
     root = tmp_path / ".agent" / "store"
     (root / "memory").mkdir(parents=True)
     (root / "memory" / "note.md").write_text("text", "utf-8")
     assert names(root) == ["memory/note.md"]
 
 
-def test_a_hidden_folder_that_is_configured_is_not_skipped(workspace: Path, write: Write) -> None:
+def test_a_hidden_folder_that_is_configured_is_not_skipped(workspace, write):
     write(".notes/note.md", "text")
     assert names(workspace, [".notes"]) == [".notes/note.md"]
 
 
-def test_folders_may_be_nested_more_deeply_than_python_can_call(workspace: Path) -> None:
+def test_folders_may_be_nested_more_deeply_than_python_can_call(workspace):
     deepest = "memory/" + "d/" * 150
     (workspace / deepest).mkdir(parents=True)
     (workspace / deepest / "note.md").write_text("text", "utf-8")
@@ -109,22 +107,20 @@ def test_folders_may_be_nested_more_deeply_than_python_can_call(workspace: Path)
     ],
     ids=str,
 )
-def test_exclusion_is_in_the_syntax_of_gitignore(
-    workspace: Path, write: Write, exclude: list[str], left: list[str]
-) -> None:
+def test_exclusion_is_in_the_syntax_of_gitignore(workspace, write, exclude, left):
     for path in ("memory/a.md", "memory/team/b.md", "memory/drafts/c.md"):
         write(path, "text")
     assert names(workspace, exclude=exclude) == left
 
 
-def test_exclusion_holds_for_further_paths_too(workspace: Path, write: Write) -> None:
+def test_exclusion_holds_for_further_paths_too(workspace, write):
     write("docs/a.md", "text")
     write("docs/old/b.md", "text")
     assert names(workspace, ["docs"], ["docs/old/"]) == ["docs/a.md"]
     assert names(workspace, ["docs/old/b.md"], ["docs/old/"]) == []
 
 
-def test_a_folder_that_is_excluded_is_not_looked_into(workspace: Path, write: Write) -> None:
+def test_an_excluded_folder_is_not_scanned(workspace, write):
     write("memory/private/a.md", "text")
     (workspace / "memory" / "private" / "broken.md").symlink_to("nowhere.md")
     scan = Workspace(workspace, exclude=["private/"]).scan()
@@ -134,7 +130,7 @@ def test_a_folder_that_is_excluded_is_not_looked_into(workspace: Path, write: Wr
 # --- further paths -------------------------------------------------------------------------------------------------
 
 
-def test_further_paths_are_folders_and_files_inside_and_outside(workspace: Path, write: Write, tmp_path: Path) -> None:
+def test_further_paths_are_folders_and_files_inside_and_outside(workspace, write, tmp_path):
     write("docs/guide.md", "text")
     write("README.md", "text")
     (tmp_path / "elsewhere").mkdir()
@@ -145,9 +141,7 @@ def test_further_paths_are_folders_and_files_inside_and_outside(workspace: Path,
     assert names(workspace, ["../elsewhere"]) == [outside.resolve().as_posix()]
 
 
-def test_a_further_path_may_start_at_the_home_of_the_user(
-    workspace: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_further_path_may_start_at_the_home_of_the_user(workspace, tmp_path, monkeypatch):
     (tmp_path / "notes").mkdir()
     (tmp_path / "notes" / "a.md").write_text("text", "utf-8")
     monkeypatch.setenv("HOME", str(tmp_path))
@@ -155,7 +149,7 @@ def test_a_further_path_may_start_at_the_home_of_the_user(
     assert names(workspace, ["~/notes"]) == [(tmp_path / "notes" / "a.md").resolve().as_posix()]
 
 
-def test_the_whole_workspace_can_be_a_further_path(workspace: Path, write: Write) -> None:
+def test_the_whole_workspace_can_be_a_further_path(workspace, write):
     write("README.md", "text")
     write("docs/guide.md", "text")
     write("memory/a.md", "text")
@@ -164,18 +158,18 @@ def test_the_whole_workspace_can_be_a_further_path(workspace: Path, write: Write
     assert names(workspace, ["."], ["/docs/"]) == ["README.md", "memory/a.md"]
 
 
-def test_overlapping_paths_give_each_file_once(workspace: Path, write: Write) -> None:
+def test_overlapping_paths_give_each_file_once(workspace, write):
     write("memory/team/a.md", "text")
     write("docs/deep/b.md", "text")
     overlapping = ["docs", "docs/deep", "docs/deep/b.md", "memory/team", "./docs/", "docs/../docs"]
     assert names(workspace, overlapping) == ["docs/deep/b.md", "memory/team/a.md"]
 
 
-def test_a_further_path_that_is_missing_is_named(workspace: Path) -> None:
+def test_a_further_path_that_is_missing_is_named(workspace):
     assert Workspace(workspace, ["docs"]).scan().missing == ["docs"]
 
 
-def test_a_further_path_that_is_another_kind_of_file_is_skipped_with_its_reason(workspace: Path, write: Write) -> None:
+def test_a_further_path_that_is_another_kind_of_file_is_skipped_with_its_reason(workspace, write):
     write("notes.txt", "text")
     assert names(workspace, ["notes.txt"]) == []
     assert skipped(workspace, ["notes.txt"]) == {
@@ -183,14 +177,14 @@ def test_a_further_path_that_is_another_kind_of_file_is_skipped_with_its_reason(
     }
 
 
-def test_a_file_in_the_place_of_the_memory_folder_is_no_memory_file(workspace: Path) -> None:
+def test_a_file_in_place_of_the_memory_folder_is_not_a_memory_file(workspace):
     (workspace / "memory").rmdir()
     (workspace / "memory").write_text("text", "utf-8")
     assert names(workspace) == []
     assert list(skipped(workspace)) == ["memory"]
 
 
-def test_a_further_path_that_cannot_be_is_an_error(workspace: Path) -> None:
+def test_an_invalid_path_is_an_error(workspace):
     with pytest.raises(ConfigurationError, match=r"^files\.paths has a path that cannot be, 'a\\x00b': "):
         Workspace(workspace, ["a\0b"])
 
@@ -199,7 +193,7 @@ def test_a_further_path_that_cannot_be_is_an_error(workspace: Path) -> None:
 
 
 @posix
-def test_a_link_is_followed_inside_of_the_workspace(workspace: Path, write: Write) -> None:
+def test_a_link_is_followed_inside_of_the_workspace(workspace, write):
     write("docs/guide.md", "text")
     (workspace / "memory" / "guide.md").symlink_to("../docs/guide.md")
     (workspace / "memory" / "all").symlink_to("../docs")
@@ -209,7 +203,7 @@ def test_a_link_is_followed_inside_of_the_workspace(workspace: Path, write: Writ
 
 
 @posix
-def test_a_file_is_listed_once_and_by_its_own_name_however_it_is_reached(workspace: Path, write: Write) -> None:
+def test_a_file_is_listed_once_and_by_its_own_name_however_it_is_reached(workspace, write):
     write("memory/team/note.md", "text")
     (workspace / "memory" / "a-link.md").symlink_to("team/note.md")
     (workspace / "memory" / "b-link").symlink_to("team")
@@ -218,7 +212,7 @@ def test_a_file_is_listed_once_and_by_its_own_name_however_it_is_reached(workspa
 
 
 @posix
-def test_a_link_is_never_followed_out_of_the_workspace(workspace: Path, tmp_path: Path) -> None:
+def test_a_link_is_never_followed_out_of_the_workspace(workspace, tmp_path):
     (tmp_path / "secret").mkdir()
     (tmp_path / "secret" / "key.md").write_text("text", "utf-8")
     (workspace / "memory" / "key.md").symlink_to(tmp_path / "secret" / "key.md")
@@ -230,7 +224,7 @@ def test_a_link_is_never_followed_out_of_the_workspace(workspace: Path, tmp_path
 
 
 @posix
-def test_a_folder_beside_the_workspace_whose_name_begins_alike_is_outside(workspace: Path) -> None:
+def test_a_folder_beside_the_workspace_whose_name_begins_alike_is_outside(workspace):
     beside = workspace.with_name(workspace.name + "-old")
     beside.mkdir()
     (beside / "note.md").write_text("text", "utf-8")
@@ -241,7 +235,7 @@ def test_a_folder_beside_the_workspace_whose_name_begins_alike_is_outside(worksp
 
 
 @posix
-def test_a_link_into_a_hidden_folder_is_not_followed(workspace: Path, write: Write) -> None:
+def test_a_link_into_a_hidden_folder_is_not_followed(workspace, write):
     write(".private/note.md", "text")
     (workspace / "memory" / "note.md").symlink_to("../.private/note.md")
     assert names(workspace) == []
@@ -249,7 +243,7 @@ def test_a_link_into_a_hidden_folder_is_not_followed(workspace: Path, write: Wri
 
 
 @posix
-def test_a_link_that_the_configuration_names_is_followed(workspace: Path, tmp_path: Path) -> None:
+def test_a_link_that_the_configuration_names_is_followed(workspace, tmp_path):
     (tmp_path / "real" / "sub").mkdir(parents=True)
     note = tmp_path / "real" / "sub" / "note.md"
     note.write_text("text", "utf-8")
@@ -262,7 +256,7 @@ def test_a_link_that_the_configuration_names_is_followed(workspace: Path, tmp_pa
 
 
 @posix
-def test_the_workspace_may_be_a_link(workspace: Path, write: Write, tmp_path: Path) -> None:
+def test_the_workspace_may_be_a_link(workspace, write, tmp_path):
     write("memory/note.md", "text")
     (tmp_path / "shortcut").symlink_to(workspace)
     assert names(tmp_path / "shortcut") == ["memory/note.md"]
@@ -270,7 +264,7 @@ def test_the_workspace_may_be_a_link(workspace: Path, write: Write, tmp_path: Pa
 
 
 @posix
-def test_links_in_a_circle_end(workspace: Path, write: Write) -> None:
+def test_links_in_a_circle_end(workspace, write):
     write("memory/team/note.md", "text")
     (workspace / "memory" / "team" / "up").symlink_to("..")
     (workspace / "memory" / "here").symlink_to(".")
@@ -281,7 +275,7 @@ def test_links_in_a_circle_end(workspace: Path, write: Write) -> None:
 
 
 @posix
-def test_a_link_to_nothing_stops_nobody_and_is_told(workspace: Path, write: Write) -> None:
+def test_a_dangling_symlink_is_skipped_and_reported(workspace, write):
     write("memory/note.md", "text")
     (workspace / "memory" / "gone.md").symlink_to("nowhere.md")
     (workspace / "memory" / "gone.txt").symlink_to("nowhere.txt")
@@ -293,9 +287,7 @@ def test_a_link_to_nothing_stops_nobody_and_is_told(workspace: Path, write: Writ
 
 
 @posix
-def test_a_pipe_and_a_socket_are_no_memory_files(
-    workspace: Path, write: Write, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_pipes_and_sockets_are_not_memory_files(workspace, write, monkeypatch):
     write("memory/note.md", "text")
     os.mkfifo(workspace / "memory" / "pipe.md")
     (workspace / "memory" / "link.md").symlink_to("pipe.md")
@@ -307,7 +299,7 @@ def test_a_pipe_and_a_socket_are_no_memory_files(
 
 
 @posix
-async def test_a_name_that_is_no_text_is_skipped_with_its_reason(memory: Memory, workspace: Path, write: Write) -> None:
+async def test_a_name_that_is_not_unicode_is_skipped_with_its_reason(memory, workspace, write):
     write("memory/note.md", "valkey")
     try:
         write(os.fsdecode(b"memory/caf\xe9.md"), "valkey")
@@ -329,9 +321,7 @@ async def test_a_name_that_is_no_text_is_skipped_with_its_reason(memory: Memory,
     ],
     ids=["binary", "UTF-16 cut short", "mark of UTF-8"],
 )
-async def test_a_file_that_cannot_be_read_does_not_stop_the_others(
-    memory: Memory, workspace: Path, write: Write, data: bytes, reason: str
-) -> None:
+async def test_a_file_that_cannot_be_read_does_not_stop_the_others(memory, workspace, write, data, reason):
     (workspace / "memory" / "broken.md").write_bytes(data)
     write("memory/a.md", "valkey")
     write("memory/z.md", "valkey")
@@ -362,7 +352,7 @@ async def test_a_file_that_cannot_be_read_does_not_stop_the_others(
         ("/home/ann/memory/team/note.md", "external"),
     ],
 )
-def test_the_source_is_the_first_folder_below_memory(path: str, source: str) -> None:
+def test_the_source_is_the_first_folder_below_memory(path, source):
     assert source_of(path) == source
 
 
@@ -387,11 +377,11 @@ def test_the_source_is_the_first_folder_below_memory(path: str, source: str) -> 
         ("MEMORY.md", None),
     ],
 )
-def test_a_file_is_dated_by_the_start_of_its_name_and_else_evergreen(name: str, expected: date | None) -> None:
+def test_a_file_is_dated_by_the_start_of_its_name_and_else_evergreen(name, expected):
     assert date_of(f"memory/2020-01-01/{name}") == expected
 
 
-async def test_the_index_says_which_files_are_dated(memory: Memory, write: Write) -> None:
+async def test_the_index_says_which_files_are_dated(memory, write):
     write("memory/2026-11-29.md", "text")
     write("memory/team/2026-02-30.md", "text")
     assert [(file.path, file.source, file.date, file.evergreen) for file in await memory.files()] == [
@@ -422,31 +412,31 @@ JAPANESE = "データベースはバルキーに移行しました。東京の�
     ],
     ids=lambda value: value if len(value) < 10 else "",
 )
-def test_text_is_read_in_the_encoding_that_it_has(text: str, encoding: str) -> None:
+def test_text_is_read_in_the_encoding_that_it_has(text, encoding):
     assert decode(text.encode(encoding)) == text
 
 
 @pytest.mark.parametrize("mark", [b"\xff\xfe", b"\xfe\xff"], ids=["little-endian", "big-endian"])
-def test_utf_16_is_known_by_its_mark_in_both_orders(mark: bytes) -> None:
+def test_utf_16_is_recognized_by_its_mark_in_both_orders(mark):
     encoding = "utf-16-le" if mark == b"\xff\xfe" else "utf-16-be"
     assert decode(mark + JAPANESE.encode(encoding)) == JAPANESE
 
 
-def test_a_file_of_nothing_or_of_a_mark_alone_is_empty_text() -> None:
+def test_an_empty_file_or_a_mark_alone_is_empty_text():
     assert [decode(data) for data in (b"", b"\xef\xbb\xbf", b"\xff\xfe", b"\xfe\xff")] == [""] * 4
 
 
-def test_all_line_ends_are_one() -> None:
+def test_all_line_ends_become_newlines():
     assert decode(b"one\r\ntwo\rthree\nfour") == "one\ntwo\nthree\nfour"
 
 
 @pytest.mark.parametrize("data", [bytes(range(256)), b"text\0text", b"\0"], ids=["all bytes", "NUL", "NUL alone"])
-def test_bytes_that_are_no_text_are_refused(data: bytes) -> None:
+def test_bytes_that_are_not_text_are_refused(data):
     with pytest.raises(NotTextError):
         decode(data)
 
 
-async def test_a_file_in_an_older_encoding_is_found_by_its_words(memory: Memory, workspace: Path) -> None:
+async def test_a_file_in_an_older_encoding_is_found_by_its_words(memory, workspace):
     (workspace / "memory" / "old.md").write_bytes("Das Café schließt über Mittag.".encode("latin-1"))
     (workspace / "memory" / "windows.md").write_bytes("\r\nDer Café-Plan\r\n".encode("utf-16"))
     assert [(result.path, result.start_line) for result in await memory.search("café")] == [
@@ -467,9 +457,7 @@ async def test_a_file_in_an_older_encoding_is_found_by_its_words(memory: Memory,
         ("project/memory/note.md", "is not a folder."),
     ],
 )
-async def test_a_missing_workspace_is_an_error_and_is_not_made(
-    workspace: Path, write: Write, name: str, message: str
-) -> None:
+async def test_a_missing_workspace_is_an_error_and_is_not_created(workspace, write, name, message):
     write("memory/note.md", "text")
     root = workspace.parent / name
     with pytest.raises(WorkspaceNotFoundError) as caught:
@@ -478,34 +466,32 @@ async def test_a_missing_workspace_is_an_error_and_is_not_made(
     assert [path.name for path in workspace.parent.iterdir()] == ["project"]
 
 
-def test_a_hint_keeps_the_case_of_the_name(tmp_path: Path) -> None:
+def test_a_hint_keeps_the_case_of_the_name(tmp_path):
     (tmp_path / "NOTES").mkdir()
     with pytest.raises(WorkspaceNotFoundError, match=r'Did you mean "NOTES"\?$'):
         Workspace(tmp_path / "NOTE")
 
 
-async def test_reading_makes_no_folder_where_there_is_no_memory(
-    workspace: Path, config: Callable[..., MemoryConfig]
-) -> None:
+async def test_reading_creates_no_folder(workspace, config):
     (workspace / "memory").rmdir()
     async with Memory(config()) as memory:
         results = await memory.search("anything")
         assert await memory.files() == []
         await memory.status()
     assert results.notices == [
-        f"There is no memory here yet: {workspace} has no folder memory/. Make one with: kipu init"
+        f"There is no memory here yet: {workspace} has no folder memory/. Create one with: kipu init"
     ]
     assert os.listdir(workspace) == []
 
 
-async def test_the_hidden_folder_keeps_itself_out_of_git(memory: Memory, workspace: Path, write: Write) -> None:
+async def test_the_hidden_folder_keeps_itself_out_of_git(memory, workspace, write):
     write("memory/note.md", "text")
     await memory.index()
     lines = (workspace / ".kipu" / ".gitignore").read_text("utf-8").split("\n")
     assert "*" in lines
 
 
-async def test_what_the_user_wrote_in_the_gitignore_stays(memory: Memory, workspace: Path, write: Write) -> None:
+async def test_the_gitignore_of_the_user_is_kept(memory, workspace, write):
     write("memory/note.md", "text")
     write(".kipu/.gitignore", "index.sqlite*\n")
     await memory.index()
@@ -516,9 +502,7 @@ async def test_what_the_user_wrote_in_the_gitignore_stays(memory: Memory, worksp
 
 
 @pytest.mark.parametrize("folder", ["memory", "docs"])
-async def test_a_missing_folder_keeps_its_part_of_the_index(
-    workspace: Path, write: Write, config: Callable[..., MemoryConfig], folder: str
-) -> None:
+async def test_a_missing_folder_keeps_its_part_of_the_index(workspace, write, config, folder):
     write("memory/a.md", "valkey")
     write("docs/b.md", "valkey")
     async with Memory(config(files={"paths": ["docs"]})) as memory:
@@ -541,9 +525,7 @@ async def test_a_missing_folder_keeps_its_part_of_the_index(
 
 
 @posix
-async def test_a_linked_folder_that_is_missing_keeps_its_part_of_the_index(
-    workspace: Path, write: Write, config: Callable[..., MemoryConfig]
-) -> None:
+async def test_a_linked_folder_that_is_missing_keeps_its_part_of_the_index(workspace, write, config):
     write("disk/b.md", "valkey")
     (workspace / "memory" / "mounted").symlink_to("../disk")
     async with Memory(config()) as memory:
@@ -556,9 +538,7 @@ async def test_a_linked_folder_that_is_missing_keeps_its_part_of_the_index(
 
 
 @posix
-async def test_a_memory_folder_that_is_a_link_to_a_missing_disk_keeps_the_index(
-    workspace: Path, write: Write, config: Callable[..., MemoryConfig]
-) -> None:
+async def test_a_memory_folder_that_is_a_link_to_a_missing_disk_keeps_the_index(workspace, write, config):
     write("disk/b.md", "valkey")
     (workspace / "memory").rmdir()
     (workspace / "memory").symlink_to("disk")
@@ -569,10 +549,10 @@ async def test_a_memory_folder_that_is_a_link_to_a_missing_disk_keeps_the_index(
         assert [result.path for result in await memory.search("valkey")] == ["memory/b.md"]
 
 
-# --- files that somebody names -------------------------------------------------------------------------------------
+# --- files that are added by name -----------------------------------------------------------------------------------
 
 
-async def test_a_file_that_is_named_must_be_in_the_workspace(memory: Memory, workspace: Path, tmp_path: Path) -> None:
+async def test_an_added_file_must_be_in_the_workspace(memory, workspace, tmp_path):
     (tmp_path / "outside.md").write_text("text", "utf-8")
     for path in ("../outside.md", str(tmp_path / "outside.md"), "memory/../../outside.md"):
         with pytest.raises(OutsideWorkspaceError) as caught:
@@ -587,16 +567,14 @@ async def test_a_file_that_is_named_must_be_in_the_workspace(memory: Memory, wor
     ("path", "message"),
     [
         ("memory/none.md", "memory/none.md does not exist, or is not a file."),
-        ("memory", 'memory is a folder. Folders are named in kipu.toml: [files] paths = ["..."].'),
+        ("memory", 'memory is a folder. Name folders in kipu.toml: [files] paths = ["..."].'),
         ("notes.txt", "notes.txt is not a Markdown file: its name must end in .md or .markdown."),
         ("picture.md", "picture.md is not text: it has NUL bytes and no byte order mark."),
-        ("left/out.md", "left/out.md is left out by files.exclude in kipu.toml."),
+        ("left/out.md", "left/out.md is excluded by files.exclude in kipu.toml."),
         ("a\0b.md", "'a\\x00b.md' cannot be the path of a file: embedded null byte."),
     ],
 )
-async def test_a_file_that_is_named_and_cannot_be_indexed_is_an_error(
-    workspace: Path, write: Write, config: Callable[..., MemoryConfig], path: str, message: str
-) -> None:
+async def test_a_file_that_cannot_be_added_is_an_error(workspace, write, config, path, message):
     write("notes.txt", "text")
     write("picture.md", "\0\0")
     write("left/out.md", "text")
@@ -606,7 +584,7 @@ async def test_a_file_that_is_named_and_cannot_be_indexed_is_an_error(
         assert str(caught.value) == message
 
 
-async def test_the_hidden_folder_of_the_workspace_takes_no_memories(memory: Memory, write: Write) -> None:
+async def test_files_in_the_hidden_folder_are_not_memory_files(memory, write):
     write(".kipu/note.md", "text")
     with pytest.raises(OutsideWorkspaceError) as caught:
         await memory.add(".kipu/note.md")

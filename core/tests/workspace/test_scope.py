@@ -1,4 +1,4 @@
-"""A scoped memory writes to one source, and neither sees nor tells anything of another."""
+"""A scoped memory writes to one source, and neither sees nor reveals anything of another."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ def configured(workspace: Path, **search: Any) -> MemoryConfig:
 # --- ids -----------------------------------------------------------------------------------------------------------
 
 
-def test_the_folders_of_all_ids_are_distinct_whatever_the_file_system_does_with_names():
+def test_ids_have_distinct_folders_on_every_file_system():
     labels = {name: label_of(id) for name, id in IDS.items()}
     as_seen = {unicodedata.normalize("NFKC", label).casefold().rstrip(". ") for label in labels.values()}
     assert len(as_seen) == len(IDS)
@@ -130,8 +130,8 @@ def test_two_ids_never_share_a_folder(one, other):
 
 
 @pytest.mark.parametrize("label", sorted({label_of(id) for id in IDS.values()}))
-def test_no_folder_of_a_scope_is_in_the_way_of_a_file(label):
-    # "memory/2026-11-29.md" is where everybody writes who has no scope.
+def test_the_folder_of_a_scope_never_has_the_name_of_a_file(label):
+    # "memory/2026-11-29.md" is where unscoped writes who has no scope.
     assert not label.endswith((".md", ".markdown"))
 
 
@@ -174,13 +174,13 @@ async def test_every_id_has_a_memory_of_its_own(workspace, name):
 # --- one scope beside another --------------------------------------------------------------------------------------
 
 SECRET = "The xylophone is under the stairs."
-# What would tell of the other scope, in whatever is said, returned or raised.
-TELLING = ("bob", "xylophone", "stairs", "plans", "strangers")
+# What would reveal the other scope, in whatever is returned or raised.
+REVEALING = ("bob", "xylophone", "stairs", "plans", "strangers")
 
 
 @pytest.fixture
 async def alice(workspace: Path, write: Any) -> AsyncIterator[Memory]:
-    """The memory of alice, beside what bob has, and what belongs to nobody."""
+    """The memory of alice, beside what bob has, and what belongs to no scope."""
     write("memory/bob/plans-for-summer.md", f"# Plans\n\n{SECRET}\n\nalpha of bob\n")
     write("memory/bob/2026-11-01.md", "alpha of strangers\n")
     write("memory/archive/bob/2025-11-01.md", "alpha old of bob\n")
@@ -188,30 +188,30 @@ async def alice(workspace: Path, write: Any) -> AsyncIterator[Memory]:
     write("memory/alice/plan.md", "alpha of alice\n")
     write("memory/archive/alice/2025-11-01.md", "alpha old of alice\n")
     write("notes/strangers.md", "alpha of strangers\n")
-    async with Memory(configured(workspace)) as everybody:
-        await everybody.index()
-        await everybody.add("notes/strangers.md")
+    async with Memory(configured(workspace)) as unscoped:
+        await unscoped.index()
+        await unscoped.add("notes/strangers.md")
     async with Memory(configured(workspace), scope="alice") as memory:
         yield memory
 
 
 async def errors_of(*works: Coroutine[Any, Any, Any]) -> list[KipuError]:
-    """What each of several calls raises, all of which must be refused."""
+    """Return what each of several calls raises; all of them must be refused."""
     outcomes = [(work.__qualname__, (await asyncio.gather(work, return_exceptions=True))[0]) for work in works]
     not_refused = [(name, outcome) for name, outcome in outcomes if not isinstance(outcome, KipuError)]
     assert not_refused == []
     return [outcome for _, outcome in outcomes]
 
 
-def tells(thing: Any, *given: str) -> list[str]:
-    """The telling words in what was returned or raised, but for those that the caller gave himself."""
-    said = (f"{thing!r} {thing} {vars(thing) if hasattr(thing, '__dict__') else ''}").lower()
+def reveals(thing: Any, *given: str) -> list[str]:
+    """Return the revealing words in what was returned or raised, except those that the caller passed."""
+    shown = (f"{thing!r} {thing} {vars(thing) if hasattr(thing, '__dict__') else ''}").lower()
     for word in given:
-        said = said.replace(word.lower(), "")
-    return [word for word in TELLING if word in said]
+        shown = shown.replace(word.lower(), "")
+    return [word for word in REVEALING if word in shown]
 
 
-async def test_a_search_finds_what_is_in_the_scope_and_in_its_archive_where_it_is_asked_for(alice):
+async def test_a_search_finds_the_scope_and_its_archive_if_requested(alice):
     found = [result.path for result in await alice.search("alpha", explain=True)]
     assert found == ["memory/alice/plan.md"]
     assert [result.path for result in await alice.search("alpha", source="alice")] == found
@@ -219,7 +219,7 @@ async def test_a_search_finds_what_is_in_the_scope_and_in_its_archive_where_it_i
         results = await alice.search("alpha", source=source)
         assert [result.path for result in results] == ["memory/archive/alice/2025-11-01.md"]
     results = await alice.search("xylophone stairs")
-    assert (results, tells(results)) == ([], [])
+    assert (results, reveals(results)) == ([], [])
     assert (results.notices, results.pending, results.stale) == ([], [], False)
 
 
@@ -233,7 +233,7 @@ async def test_another_source_is_refused_whether_it_exists_or_not(alice, source)
     )
     for error in errors:
         assert isinstance(error, (OutsideScopeError, QueryError))
-        assert tells(error, source or "-") == []
+        assert reveals(error, source or "-") == []
 
 
 OTHERS = [
@@ -252,7 +252,7 @@ OTHERS = [
 
 
 @pytest.mark.parametrize("path", OTHERS)
-async def test_nothing_else_can_be_reached_by_a_path(alice, workspace, path):
+async def test_paths_of_other_scopes_are_refused(alice, workspace, path):
     before = {file: file.read_bytes() for file in workspace.rglob("*.md")}
     for name in (path, workspace / path):
         errors = await errors_of(
@@ -267,23 +267,23 @@ async def test_nothing_else_can_be_reached_by_a_path(alice, workspace, path):
         )
         for error in errors:
             assert isinstance(error, (OutsideScopeError, OutsideWorkspaceError, MemoryFileError))
-            assert tells(error, path, "memory/bob/plans-for-summer.md") == []
+            assert reveals(error, path, "memory/bob/plans-for-summer.md") == []
     assert {file: file.read_bytes() for file in workspace.rglob("*.md")} == before
 
 
-async def test_what_is_there_and_what_is_not_are_refused_alike(alice):
-    said = []
+async def test_existing_and_missing_files_are_refused_alike(alice):
+    shown = []
     for path in ("memory/bob/plans-for-summer.md", "memory/bob/no-such-file.md"):
         works = (alice.read(path), alice.forget(path=path), alice.add(path), alice.search("x", explain_path=path))
-        said += [str(error).replace(path, "PATH") for error in await errors_of(*works)]
-    assert said[:4] == said[4:]
+        shown += [str(error).replace(path, "PATH") for error in await errors_of(*works)]
+    assert shown[:4] == shown[4:]
 
 
-async def test_nothing_else_can_be_reached_by_a_chunk(alice, workspace):
-    async with Memory(configured(workspace)) as everybody:
+async def test_chunks_of_other_scopes_are_refused(alice, workspace):
+    async with Memory(configured(workspace)) as unscoped:
         chunks = [
             result.chunk
-            for result in await everybody.search("alpha xylophone", max_results=50)
+            for result in await unscoped.search("alpha xylophone", max_results=50)
             if result.source != "alice"
         ]
     assert len(chunks) >= 4
@@ -296,7 +296,7 @@ async def test_nothing_else_can_be_reached_by_a_chunk(alice, workspace):
         )
         for error in errors:
             assert isinstance(error, ChunkNotFoundError)
-            assert tells(error) == []
+            assert reveals(error) == []
 
 
 @pytest.mark.parametrize(
@@ -315,17 +315,17 @@ async def test_what_is_remembered_goes_to_the_scope(alice, file, path):
     assert [result.path for result in await alice.search("xanadu")] == [moved.path]
 
 
-async def test_what_others_say_is_neither_a_duplicate_nor_similar(alice):
+async def test_texts_of_other_scopes_are_no_duplicates(alice):
     note = await alice.remember(SECRET)
     assert (note.duplicate_of, list(note.similar)) == (None, [])
     note = await alice.remember(f"{SECRET} Really.")
     assert [place.path for place in note.similar] == [note.path]
 
 
-async def test_forgetting_tells_nothing_of_who_says_the_same(alice, workspace):
+async def test_forgetting_reveals_no_duplicates_of_other_scopes(alice, workspace):
     note = await alice.remember(SECRET, file="mine.md")
     receipt = await alice.forget(chunk=note.chunk)
-    assert tells(receipt) == []
+    assert reveals(receipt) == []
     assert list(receipt.elsewhere) == []
     assert receipt.complete
     assert SECRET in (workspace / "memory/bob/plans-for-summer.md").read_text("utf-8")
@@ -333,7 +333,7 @@ async def test_forgetting_tells_nothing_of_who_says_the_same(alice, workspace):
         assert len(await bob.search("xylophone")) == 1
 
 
-async def test_files_and_status_speak_of_the_scope_alone(alice, workspace, write):
+async def test_files_and_status_are_of_the_scope_alone(alice, workspace, write):
     write("memory/bob/new.md", "alpha")
     (workspace / "memory/bob/binary.md").write_bytes(b"\0")
     (workspace / "memory/bob/gone").symlink_to("missing folder")
@@ -342,28 +342,28 @@ async def test_files_and_status_speak_of_the_scope_alone(alice, workspace, write
     status = await alice.status()
     assert (status.files, status.chunks, dict(status.sources)) == (2, 2, {"alice": 1, "archive/alice": 1})
     assert status.pending == ["memory/alice/new.md"]
-    assert tells(status) == []
+    assert reveals(status) == []
     files = await alice.files()
     assert [file.path for file in files] == [
         *("memory/alice/new.md", "memory/alice/plan.md", "memory/archive/alice/2025-11-01.md")
     ]
     assert [file.path for file in await alice.files("archive")] == ["memory/archive/alice/2025-11-01.md"]
-    assert tells(await alice.status()) == []
+    assert reveals(await alice.status()) == []
 
 
-async def test_indexing_speaks_of_the_scope_alone(alice, workspace, write):
+async def test_reports_are_of_the_scope_alone(alice, workspace, write):
     for number in range(30):
         write(f"memory/bob/{number}.md", "alpha\n\nbeta")
     (workspace / "memory/bob/binary.md").write_bytes(b"\0")
     report = await alice.index()
-    assert tells(report) == []
+    assert reveals(report) == []
     assert (report.added, report.unchanged, report.chunks) == (0, 2, 2)
     write("memory/alice/new.md", "beta")
     report = await alice.add("memory/alice/new.md")
-    assert (report.chunks, tells(report)) == (3, [])
+    assert (report.chunks, reveals(report)) == (3, [])
 
 
-async def test_what_cannot_be_taken_in_of_others_is_not_told(alice, workspace, write):
+async def test_skipped_files_of_other_scopes_are_not_reported(alice, workspace, write):
     write("memory/bob/new.md", "alpha")
     results = await alice.search("alpha", sync=False)
     assert (results.pending, results.stale, results.notices) == ([], False, [])
@@ -373,16 +373,16 @@ async def test_what_cannot_be_taken_in_of_others_is_not_told(alice, workspace, w
 
 
 @pytest.mark.skipif(not hasattr(os, "symlink") or os.name == "nt", reason="there are no symbolic links")
-async def test_a_folder_of_others_that_is_missing_is_not_told(workspace, write):
+async def test_missing_folders_of_other_scopes_are_not_reported(workspace, write):
     write("vault/plans.md", SECRET)
     (workspace / "memory/bob").symlink_to("../vault")
     write("memory/alice/plan.md", "alpha")
     async with Memory(configured(workspace), scope="alice") as alice:
         await alice.index()
         (workspace / "vault").rename(workspace / "away")
-        assert tells(await alice.search("alpha")) == []
-        assert tells(await alice.index()) == []
-        assert tells(await alice.status()) == []
+        assert reveals(await alice.search("alpha")) == []
+        assert reveals(await alice.index()) == []
+        assert reveals(await alice.status()) == []
 
 
 @pytest.mark.parametrize(
@@ -394,32 +394,32 @@ async def test_a_folder_of_others_that_is_missing_is_not_told(workspace, write):
         "memory/alice/plan.md",
     ],
 )
-async def test_an_explanation_of_an_absence_suggests_nothing_of_others(alice, path):
-    said: Any = None
+async def test_an_absence_suggests_no_name_of_another_scope(alice, path):
+    shown: Any = None
     try:
-        said = (await alice.search("xylophone", explain=True, explain_path=path)).absence
+        shown = (await alice.search("xylophone", explain=True, explain_path=path)).absence
     except OutsideScopeError as error:
-        said = error
-    assert said is not None
-    assert tells(said, path) == []
+        shown = error
+    assert shown is not None
+    assert reveals(shown, path) == []
 
 
-async def test_what_is_recalled_is_of_the_scope_alone(alice, write):
+async def test_recall_is_of_the_scope_alone(alice, write):
     write("memory/alice/near.md", "# Plans\n\nalpha one\n\nalpha two\n")
     recalled = await alice.recall("alpha xylophone plans", max_tokens=5000)
     assert recalled
     assert {result.source for result in recalled.results} == {"alice"}
-    assert tells(recalled, "plans") == []
+    assert reveals(recalled, "plans") == []
     assert not await alice.recall("xylophone")
 
 
-async def test_a_successor_of_another_scope_is_not_brought_in(alice, write):
+async def test_a_successor_of_another_scope_is_not_shown(alice, write):
     write(
         "memory/alice/old.md", "quartz old\n[superseded_by: memory/bob/plans-for-summer.md; valid_until: 2001-01-01]\n"
     )
     results = await alice.search("quartz")
     assert [result.path for result in results] == ["memory/alice/old.md"]
-    assert tells(results, "memory/bob/plans-for-summer.md") == []
+    assert reveals(results, "memory/bob/plans-for-summer.md") == []
 
 
 @attrs.frozen
@@ -433,12 +433,12 @@ class Careless(WordStrategy):
         return [Hit(chunk, 1 - place / 1000, {"careless": 1 - place / 1000}) for place, chunk in enumerate(found)]
 
 
-async def test_a_strategy_that_ignores_the_filters_shows_nothing_of_others(alice, workspace):
+async def test_a_strategy_that_ignores_the_filters_reveals_no_other_scope(alice, workspace):
     async with Memory(configured(workspace, strategy=Careless()), scope="alice") as memory:
         for options in ({}, {"source": "archive"}, {"explain": True, "explain_path": "memory/alice/plan.md"}):
             results = await memory.search("alpha", max_results=50, **options)
             assert {result.source for result in results} <= {"alice", "archive/alice"}
-            assert tells(results) == []
+            assert reveals(results) == []
         assert {result.source for result in (await memory.recall("alpha")).results} <= {"alice", "archive/alice"}
 
 
@@ -461,7 +461,7 @@ class Watching:
         return hits
 
 
-async def test_no_stage_is_shown_what_is_of_others(alice, workspace):
+async def test_stages_see_no_hits_of_other_scopes(alice, workspace):
     watching = Watching()
     async with Memory(configured(workspace, strategy=Careless()), scope="alice") as memory:
         memory.register_postprocessor("watching", watching)
@@ -469,7 +469,7 @@ async def test_no_stage_is_shown_what_is_of_others(alice, workspace):
     assert watching.seen <= {"alice"}
 
 
-async def test_the_number_of_vectors_of_others_is_not_told(workspace, write):
+async def test_the_number_of_vectors_of_other_scopes_is_not_shown(workspace, write):
     write("memory/bob/plans.md", "\n\n".join(f"{SECRET} {number}" for number in range(300)))
     write("memory/alice/plan.md", "alpha one")
     hashing = HashingEmbedder()
@@ -490,7 +490,7 @@ async def test_the_number_of_vectors_of_others_is_not_told(workspace, write):
 
 @pytest.mark.skipif(not hasattr(os, "symlink") or os.name == "nt", reason="there are no symbolic links")
 @pytest.mark.parametrize("target", ["../bob", "../bob/plans-for-summer.md", "../strangers.md", "..", "../../notes"])
-async def test_a_link_to_what_is_of_others_leads_nowhere(alice, workspace, target):
+async def test_a_symlink_into_another_scope_is_not_followed(alice, workspace, target):
     name = "link.md" if target.endswith(".md") else "link"
     (workspace / "memory/alice" / name).symlink_to(target)
     below = {"../bob": "link/plans-for-summer.md", "..": "link/strangers.md", "../../notes": "link/strangers.md"}
@@ -506,21 +506,21 @@ async def test_a_link_to_what_is_of_others_leads_nowhere(alice, workspace, targe
         alice.remember("x", file=file),
         alice.add(file),
     )
-    assert [tells(error, file) for error in errors] == [[]] * len(errors)
+    assert [reveals(error, file) for error in errors] == [[]] * len(errors)
     assert {path: path.read_bytes() for path in workspace.rglob("*.md")} == before
 
 
 async def test_the_scope_of_a_memory_without_one_is_everything(alice, workspace):
-    async with Memory(configured(workspace)) as everybody:
-        assert len(await everybody.search("alpha", max_results=50)) == 5
-        assert len(await everybody.files()) == 7
-        assert "xylophone" in await everybody.read("memory/bob/plans-for-summer.md")
+    async with Memory(configured(workspace)) as unscoped:
+        assert len(await unscoped.search("alpha", max_results=50)) == 5
+        assert len(await unscoped.files()) == 7
+        assert "xylophone" in await unscoped.read("memory/bob/plans-for-summer.md")
 
 
 # --- the archive ---------------------------------------------------------------------------------------------------
 
 
-async def test_what_is_archived_is_found_only_where_it_is_asked_for(workspace, write):
+async def test_the_archive_is_searched_only_if_requested(workspace, write):
     write("memory/archive/team/2026-01-01.md", "xylophone old\n")
     write("memory/archive/2025-01-01.md", "xylophone older\n")
     write("memory/team/2026-02-01.md", "xylophone new\n")
