@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import datetime
 import os
-import re
 import shutil
 
 import attrs
@@ -13,6 +12,7 @@ import pytest
 from kipu import IndexConfig, Memory, MemoryConfig, SearchConfig
 from kipu.errors import (
     ConfigurationError,
+    MemoryClosedError,
     MemoryFileError,
     OutsideWorkspaceError,
     PluginFailedError,
@@ -50,7 +50,7 @@ async def test_a_search_in_a_long_lived_memory_sees_every_change_on_disk(memory,
     assert await found("cherry") == []
 
 
-async def test_a_search_that_may_not_take_in_changes_says_what_it_does_not_know(memory, write):
+async def test_a_search_without_sync_names_what_is_not_indexed(memory, write):
     write("memory/a.md", "apple")
     await memory.index()
     write("memory/b.md", "more about the apple")
@@ -73,7 +73,7 @@ async def test_a_search_can_be_limited_to_a_source_and_to_days(memory, write):
     assert await found(since="2026-02-01", until="2026-02-01") == ["memory/team/2026-02-01.md"]
 
 
-async def test_a_source_that_does_not_exist_is_named_with_the_nearest_that_does(memory, write):
+async def test_a_missing_source_is_reported_with_the_nearest_name(memory, write):
     write("memory/team/a.md", "apple")
     results = await memory.search("apple", source="tema")
     assert results == []
@@ -103,7 +103,7 @@ async def test_an_empty_workspace_has_no_results_and_no_error(tmp_path):
         ),
     ],
 )
-async def test_what_cannot_be_asked_is_said(memory, arguments, message):
+async def test_an_invalid_search_is_explained(memory, arguments, message):
     with pytest.raises(QueryError) as caught:
         await memory.search(**arguments)
     assert str(caught.value) == message
@@ -125,7 +125,7 @@ async def test_a_long_text_is_shown_where_it_matched(memory, write):
 # --- Opening -------------------------------------------------------------------------------------------------------
 
 
-def test_a_workspace_that_is_not_there_is_an_error_and_is_not_made(tmp_path):
+def test_a_missing_workspace_is_an_error_and_is_not_created(tmp_path):
     (tmp_path / "project").mkdir()
     with pytest.raises(WorkspaceNotFoundError) as caught:
         Memory(tmp_path / "projet")
@@ -139,11 +139,21 @@ async def test_the_index_keeps_itself_out_of_git(memory, write, workspace):
     assert (workspace / ".kipu/.gitignore").read_text().splitlines()[-1] == "*"
 
 
-async def test_a_closed_memory_opens_again_when_it_is_used(memory, write):
+async def test_a_closed_memory_refuses_every_call(memory, write):
     write("memory/a.md", "apple")
     await memory.index()
     await memory.close()
-    assert len(await memory.search("apple")) == 1
+    await memory.close()
+    for call in (memory.search, memory.remember, memory.add, memory.recall):
+        with pytest.raises(MemoryClosedError, match=r"^This memory is closed\. Open another one: Memory\(workspace\)$"):
+            await call("apple")
+    for call in (memory.index, memory.files, memory.status, memory.check, memory.check_embedder, memory.start_watching):
+        with pytest.raises(MemoryClosedError):
+            await call()
+    with pytest.raises(MemoryClosedError):
+        memory.register_strategy("newest", Newest())
+    with pytest.raises(MemoryClosedError):
+        memory.register_postprocessor("reverse", Reverse())
 
 
 # --- Indexing ------------------------------------------------------------------------------------------------------
@@ -182,7 +192,7 @@ async def test_a_folder_that_is_missing_keeps_what_was_indexed_until_it_is_prune
     assert await memory.search("apple") == []
 
 
-async def test_a_file_that_was_deleted_alone_leaves_the_index_though_it_was_the_last(memory, write, workspace):
+async def test_a_deleted_file_leaves_the_index_even_if_it_was_the_last_one(memory, write, workspace):
     write("memory/a.md", "apple")
     await memory.index()
     (workspace / "memory/a.md").unlink()
@@ -190,7 +200,7 @@ async def test_a_file_that_was_deleted_alone_leaves_the_index_though_it_was_the_
     assert (report.removed, report.missing, report.chunks) == (1, [], 0)
 
 
-async def test_force_reads_everything_and_makes_the_tables_of_the_strategy_anew(memory, write, config):
+async def test_force_reads_everything_and_rebuilds_the_tables_of_the_strategy(memory, write, config):
     write("memory/a.md", "apple")
     await memory.index()
     async with memory._context.database.transaction() as connection:
@@ -201,7 +211,7 @@ async def test_force_reads_everything_and_makes_the_tables_of_the_strategy_anew(
     assert len(await memory.search("apple")) == 1
 
 
-async def test_another_chunker_makes_every_file_be_chunked_again(write, workspace):
+async def test_another_chunker_chunks_every_file_again(write, workspace):
     write("memory/a.md", "apple")
     for version in (1, 2):
         config = MemoryConfig(
@@ -213,7 +223,7 @@ async def test_another_chunker_makes_every_file_be_chunked_again(write, workspac
             assert (await memory.index()).unchanged == 1
 
 
-async def test_a_strategy_that_is_new_or_has_another_version_is_filled_from_the_chunks(write, workspace):
+async def test_a_new_strategy_or_version_is_filled_from_the_chunks(write, workspace):
     write("memory/a.md", "apple")
     for version in (1, 2):
         config = MemoryConfig(
@@ -224,7 +234,7 @@ async def test_a_strategy_that_is_new_or_has_another_version_is_filled_from_the_
             assert (await memory.index()).unchanged == 1
 
 
-async def test_a_strategy_that_missed_a_change_is_made_anew_when_it_is_used_again(memory, write, config):
+async def test_a_strategy_that_missed_a_change_is_rebuilt_when_it_is_used_again(memory, write, config):
     write("memory/a.md", "apple")
     await memory.index()
     async with Memory(config(strategy=Newest())) as other:
@@ -236,7 +246,7 @@ async def test_a_strategy_that_missed_a_change_is_made_anew_when_it_is_used_agai
 # --- Adding --------------------------------------------------------------------------------------------------------
 
 
-async def test_a_file_that_was_added_by_name_belongs_to_the_memory_from_then_on(memory, write, workspace):
+async def test_a_file_that_was_added_by_name_stays_in_the_memory(memory, write, workspace):
     file = write("docs/plan.md", "apple")
     assert await memory.search("apple") == []
     assert (await memory.add("docs/plan.md")).added == 1
@@ -255,13 +265,13 @@ async def test_a_file_that_was_added_by_name_belongs_to_the_memory_from_then_on(
         ("../outside.md", OutsideWorkspaceError, "../outside.md leads out of the workspace"),
         ("link.md", OutsideWorkspaceError, "link.md leads out of the workspace"),
         ("missing.md", MemoryFileError, "missing.md does not exist, or is not a file."),
-        ("memory", MemoryFileError, "memory is a folder. Folders are named in kipu.toml"),
+        ("memory", MemoryFileError, "memory is a folder. Name folders in kipu.toml"),
         ("picture.png", MemoryFileError, "picture.png is not a Markdown file"),
         ("binary.md", MemoryFileError, "binary.md is not text: it has NUL bytes and no byte order mark."),
         (".kipu/x.md", OutsideWorkspaceError, ".kipu/x.md is hidden, or in a hidden folder"),
     ],
 )
-async def test_what_cannot_be_added_is_refused_with_the_reason(memory, workspace, path, error, message):
+async def test_a_file_that_cannot_be_added_is_refused_with_the_reason(memory, workspace, path, error, message):
     (workspace.parent / "outside.md").write_text("secret")
     (workspace / "link.md").symlink_to(workspace.parent / "outside.md")
     (workspace / "picture.png").write_bytes(b"PNG")
@@ -274,7 +284,7 @@ async def test_what_cannot_be_added_is_refused_with_the_reason(memory, workspace
     assert (await memory.status()).files == 0
 
 
-# --- Components of one's own ---------------------------------------------------------------------------------------
+# --- Components that a program registers ---------------------------------------------------------------------------
 
 
 @attrs.frozen
@@ -302,7 +312,7 @@ class Broken:
         raise ZeroDivisionError("oh")
 
 
-async def test_components_of_ones_own_are_used(memory, write):
+async def test_registered_components_are_used(memory, write):
     write("memory/a.md", "one\n\ntwo\n\nthree")
     memory.register_strategy("newest", Newest())
     assert [result.text for result in await memory.search("x", strategy="newest")] == ["three", "two", "one"]
@@ -310,7 +320,7 @@ async def test_components_of_ones_own_are_used(memory, write):
     assert [result.text for result in await memory.search("x", strategy="newest")] == ["one", "two", "three"]
 
 
-async def test_what_is_no_component_is_refused(memory):
+async def test_only_components_are_registered(memory):
     with pytest.raises(ConfigurationError, match="must be an object with a method search"):
         memory.register_strategy("x", object())
     with pytest.raises(ConfigurationError, match="must be an object with a method process"):
@@ -323,59 +333,36 @@ async def test_what_is_no_component_is_refused(memory):
 async def test_a_component_that_raises_is_named(memory, write):
     write("memory/a.md", "apple")
     memory.register_strategy("broken", Broken())
-    with pytest.raises(
-        PluginFailedError, match=r"Broken \(.*test_memory\) failed in this search: ZeroDivisionError: oh"
-    ):
+    with pytest.raises(PluginFailedError) as caught:
         await memory.search("apple", strategy="broken")
+    assert str(caught.value) == 'The strategy "broken" failed in this search: ZeroDivisionError: oh.'
     memory.register_postprocessor("broken", Broken())
-    with pytest.raises(PluginFailedError, match="ZeroDivisionError: oh"):
+    with pytest.raises(PluginFailedError) as caught:
         await memory.search("apple")
+    assert str(caught.value) == 'The post-processor "broken" failed in this search: ZeroDivisionError: oh.'
 
 
-@pytest.mark.parametrize(
-    ("returned", "complaint"),
-    [
-        (None, "TypeError: it returned None, and must return a list of hits"),
-        ([None], "TypeError: what it returned has None in it, which is no Hit"),
-        ([2.0], "ValueError: it gave memory/a.md the score 2.0; scores are between 0 and 1"),
-        ([float("nan")], "ValueError: it gave memory/a.md the score nan; scores are between 0 and 1"),
-    ],
-)
-async def test_what_a_component_returns_is_checked(memory, write, returned, complaint):
-    @attrs.frozen
-    class Sloppy:
-        async def process(self, query, hits):
-            if returned is None:
-                return None
-            return [score if score is None else attrs.evolve(hits[0], score=score) for score in returned]
-
-    write("memory/a.md", "apple")
-    memory.register_postprocessor("sloppy", Sloppy())
-    with pytest.raises(PluginFailedError, match=re.escape(complaint)):
-        await memory.search("apple")
-
-
-async def test_a_slip_in_the_name_of_an_argument_is_told(memory):
+async def test_a_typo_in_the_name_of_an_argument_is_explained(memory):
     with pytest.raises(
         PluginNotFoundError, match=r'an option "max_result" for a search\. Did you mean "max_results"\?'
     ):
         await memory.search("apple", max_result=3)
 
 
-async def test_a_configuration_is_checked_without_a_search(workspace, config):
+async def test_the_configured_components_are_checked_without_a_search(workspace, config):
     async with Memory(config(postprocessors=["nonesuch"])) as memory:
-        (wrong,) = memory.check()
-        assert wrong.startswith(("search.postprocessors[0]: No postprocessor", "No plugin with a postprocessor"))
+        (problem,) = await memory.check()
+        assert problem.startswith(("search.postprocessors[0]: No post-processor", "No plugin with a post-processor"))
     async with Memory(config()) as memory:
-        assert memory.check() == []
+        assert await memory.check() == []
 
 
-async def test_an_option_that_no_plugin_has_is_refused(memory):
+async def test_an_unknown_option_is_refused(memory):
     with pytest.raises(PluginNotFoundError, match='No installed plugin has an option "min_scoer" for a search'):
         await memory.search("apple", min_scoer=0.5)
 
 
-# --- Looking -------------------------------------------------------------------------------------------------------
+# --- Status and files ----------------------------------------------------------------------------------------------
 
 
 async def test_the_status_changes_nothing_and_says_what_is_pending(memory, write, workspace):
@@ -392,7 +379,7 @@ async def test_the_status_changes_nothing_and_says_what_is_pending(memory, write
     ]
 
 
-async def test_the_files_are_listed_with_what_is_known_of_them(memory, write):
+async def test_files_are_listed_with_their_properties(memory, write):
     write("memory/team/2026-11-29-standup.md", "apple\n\npear")
     write("memory/a.md", "")
     first, second = await memory.files()

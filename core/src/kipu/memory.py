@@ -347,10 +347,12 @@ class Memory:
 
         Nothing of the memory is sent.
         """
+        self._context.database.check_open()
         return await self._synchronizer.embeddings.problem(ask=True)
 
     async def check(self) -> list[str]:
         """Return what is wrong with the configured components, a sentence each."""
+        self._context.database.check_open()
         return await self._context.components.check()
 
     # --- components of the program ---------------------------------------------------------------------------------
@@ -360,6 +362,7 @@ class Memory:
 
         :raises ConfigurationError: it has no method ``search``, or the name is taken.
         """
+        self._context.database.check_open()
         self._context.components.register_strategy(name, strategy)
 
     def register_postprocessor(self, name: str, postprocessor: PostProcessor) -> None:
@@ -367,6 +370,7 @@ class Memory:
 
         :raises ConfigurationError: it has no method ``process``.
         """
+        self._context.database.check_open()
         self._context.components.register_postprocessor(name, postprocessor)
 
     # --- watching --------------------------------------------------------------------------------------------------

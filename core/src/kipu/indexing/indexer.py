@@ -265,7 +265,7 @@ class Indexer:
         outcomes = await self.chunker.chunk([document for _, document in changed])
         for (file, document), outcome in zip(changed, outcomes, strict=True):
             if isinstance(outcome, PluginError):
-                skipped.append(SkippedFile(document.path, f"was not chunked: {outcome}"))
+                skipped.append(SkippedFile(document.path, f"was not chunked: {str(outcome).removesuffix('.')}"))
             else:
                 batch.files.append(attrs.evolve(file, chunks=outcome, problem=None))
         return batch, skipped
