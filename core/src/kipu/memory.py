@@ -317,10 +317,10 @@ class Memory:
 
         It also raises what `search` raises.
         """
-        from .search.recall import compose, results_for
+        from .search.recall import render, results_for
 
         results = await self.search(query, max_results=results_for(max_tokens), **options)
-        return await compose(self._context.database, results, max_tokens)
+        return await render(self._context.database, results, max_tokens)
 
     @_public
     async def files(self, source: str | None = None) -> list[FileInfo]:

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from ..errors import QueryError
-from ..search.recall import estimate_tokens, quarters, without_recalled
+from ..search.recall import estimate_tokens, quarter_tokens, without_recalled
 from ..types import Message
 
 __all__ = ["parse_messages", "split_messages"]
@@ -150,7 +150,7 @@ def _split_message(message: Message, tokens: int) -> Iterable[Message]:
             # A character is one token at most, so this much of a line fits; of ASCII, four times as much.
             length = 4 * width if line[start : start + 4 * width].isascii() else width
             text = line[start : start + length]
-            cost = quarters(text) + 1  # and the end of the line
+            cost = quarter_tokens(text) + 1  # and the end of the line
             if piece and cost > room + 1:
                 yield Message(message.role, "\n".join(piece))
                 piece, room = [], 4 * width

@@ -151,7 +151,7 @@ class Adapter:
             return error
 
     async def close(self) -> None:
-        """Let the component release what it holds. Failures are ignored: nobody can do anything about them."""
+        """Let the component release what it holds. Failures are ignored: nothing could be done about them."""
         if self.has("close"):
             with contextlib.suppress(KipuError):
                 await self.call("close", doing="while closing", check=lambda answer: None)

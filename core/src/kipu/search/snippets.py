@@ -1,4 +1,4 @@
-"""Cuts out of a text the part that shows why it was found."""
+"""Cut out of a text the part that shows why it was found."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from functools import lru_cache
 
 __all__ = ["snippet"]
 
-# Runs of letters and digits. Not \w: that drops the vowel signs of Hindi and Thai. Both are compiled when they are
-# first needed, since most chunks are shown whole.
+# Runs of letters and digits. Not \w: it drops the vowel signs of Hindi and Thai. Both are compiled when first needed,
+# since most chunks are shown whole.
 _WORD = r"[^\s\x00-\x2f\x3a-\x40\x5b-\x60\x7b-\x7f\u2010-\u203a\u3000-\u3003\u3008-\u3011]+"
 _WITHOUT_SPACES = "[\u0e00-\u0e7f\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff]"
 _WORDS = 64
@@ -16,9 +16,9 @@ _CUT = "\u2026"
 
 
 def snippet(text: str, query: str, length: int = 480) -> str:
-    """The part of ``text``, at most about ``length`` characters, in which most of the query's words are.
+    """Return the part of ``text``, about ``length`` characters at most, that has most of the query's words.
 
-    What is left out before and after is marked with an ellipsis. Where no word is found, it is the beginning.
+    An ellipsis marks what is left out before and after. If no word is found, it is the beginning.
     """
     if len(text) <= length:
         return text
@@ -36,7 +36,7 @@ def snippet(text: str, query: str, length: int = 480) -> str:
 
 
 def _matches(text: str, query: str) -> list[tuple[int, str]]:
-    """Where words of the query begin in the text, and which."""
+    """Return where words of the query begin in the text, and which."""
     pattern = _pattern(query)
     if pattern is None:
         return []
@@ -58,7 +58,7 @@ def _pattern(query: str) -> re.Pattern[str] | None:
 
 
 def _best_start(matches: list[tuple[int, str]], length: int) -> int:
-    """The match from which on most different words are within ``length``, the rarer ones counting for more."""
+    """Return the match from which on most different words are within ``length``; rarer words count for more."""
     count: dict[str, int] = {}
     for _, word in matches:
         count[word] = count.get(word, 0) + 1
@@ -80,7 +80,7 @@ def _best_start(matches: list[tuple[int, str]], length: int) -> int:
 
 
 def _next_border(text: str, start: int) -> int:
-    """The beginning of the line or else of the word that comes next after ``start``, if it comes soon."""
+    """Return the beginning of the next line after ``start``, or else of the next word, if it comes soon."""
     line = text.find("\n", start, start + 40)
     if line >= 0:
         return line + 1
