@@ -81,4 +81,4 @@ def test_flush_and_compact_on_the_command_line(
     conversation.write_text("{", "utf-8")
     code, out, err = run("flush", str(conversation))
     assert (code, out) == (2, "")
-    assert "is no JSON" in err
+    assert "is not JSON" in err
