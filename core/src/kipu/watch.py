@@ -163,7 +163,7 @@ class Watcher:
                 await asyncio.sleep(0)  # a change from here on ends the wait below
                 self._listening = True
                 await self._report_problems(await self._look())
-                if folders == await asyncio.to_thread(self._folders):  # nobody listened to a folder that is new since
+                if folders == await asyncio.to_thread(self._folders):  # a folder that is new since is not heard
                     await asyncio.wait([listener], timeout=self._pause())
             finally:
                 listener.cancel()
@@ -265,7 +265,7 @@ class Watcher:
         ]
 
     async def _changes(self) -> list[tuple[Event, str, FileSummary]]:
-        """Return how the index differs from before, whoever changed it: a search may have been faster."""
+        """Return how the index differs from before. A search may have changed it first."""
         async with self._database.reader() as connection:
             known = await known_files(connection)
             changes = [] if self._known is None else _compare(self._known, known)

@@ -29,6 +29,7 @@ __all__ = [
     "find_workspace",
     "folder_to_make",
     "load_plugins",
+    "memory_options",
     "open_memory",
     "run",
     "scope_option",
@@ -105,6 +106,23 @@ def shared_options(command: Callable[..., Any]) -> Callable[..., Any]:
                 raise type(error)(_with_flag(str(error))) from error
 
     return with_output
+
+
+def memory_options(command: Callable[..., Coroutine[Any, Any, int | None]]) -> Callable[..., Any]:
+    """Add the options that every command has, and pass ``output`` and the open ``memory`` of the workspace."""
+
+    @shared_options
+    @functools.wraps(command)
+    def with_memory(*, output: Output, workspace: Path, scope: str | None = None, **options: Any) -> int | None:
+        async def work() -> int | None:
+            async with open_memory(workspace, output, scope) as memory:
+                code = await command(output, memory, **options)
+                output.notices(memory.plugins.problems)
+                return code
+
+        return run(work())
+
+    return with_memory
 
 
 def _with_flag(message: str) -> str:

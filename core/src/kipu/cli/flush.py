@@ -11,11 +11,13 @@ import click
 
 from ..errors import QueryError
 from ..search.query import unknown_source
-from .common import open_memory, run, scope_option, shared_options
-from .output import LINES, Output, escape
+from .common import memory_options, scope_option
+from .output import LINES, escape
 
 if TYPE_CHECKING:
-    from ..types import Compacted, Flushed
+    from ..memory import Memory
+    from ..types import Compacted
+    from .output import Output
 
 __all__ = ["compact_command", "flush_command"]
 
@@ -27,25 +29,18 @@ __all__ = ["compact_command", "flush_command"]
 @click.option("--instructions", help="Further instructions for the model, such as what matters here.")
 @click.option("--dry-run", is_flag=True, help="Ask the model, and print the result instead of writing it.")
 @scope_option
-@shared_options
-def flush_command(
-    output: Output, workspace: Path, *, file: str | None, dry_run: bool, scope: str | None, **options: str | None
+@memory_options
+async def flush_command(
+    output: Output, memory: Memory, *, file: str | None, dry_run: bool, **options: str | None
 ) -> None:
     """Have a model distil what is worth keeping from a conversation, and remember it.
 
     FILE.json is a list of messages as OpenAI or Anthropic have them; by default it is read from standard input. Set the
     model in kipu.toml: [flush] flusher = { use = "litellm", model = "..." }
     """
-    conversation = _conversation(file)
-
-    async def work() -> Flushed | None:
-        async with open_memory(workspace, output, scope) as memory:
-            output.waiting("Asking the model")
-            flushed = await memory.flush(conversation, dry_run=dry_run, **options)
-            output.notices(memory.plugins.problems)
-            return flushed
-
-    flushed = run(work())
+    conversation = _read_conversation(file)
+    output.waiting("Asking the model")
+    flushed = await memory.flush(conversation, dry_run=dry_run, **options)
     if output.json:
         output.data(flushed)
     elif flushed is not None:
@@ -57,7 +52,7 @@ def flush_command(
         output.note(f"{'Would be written to' if dry_run else 'Written to'} {escape(flushed.path)}.")
 
 
-def _conversation(file: str | None) -> Any:
+def _read_conversation(file: str | None) -> Any:
     """Read a conversation from a file, or from standard input."""
     name = "standard input" if file in (None, "-") else str(file)
     try:
@@ -80,36 +75,31 @@ def _conversation(file: str | None) -> Any:
 @click.option("--dry-run", is_flag=True, help="Ask the model, and print the summary instead of writing it.")
 @click.option("--undo", metavar="SUMMARY", help="Move the originals of a summary back.")
 @scope_option
-@shared_options
-def compact_command(
+@memory_options
+async def compact_command(
     output: Output,
-    workspace: Path,
+    memory: Memory,
     *,
     source: str | None,
     older_than: str,
     dry_run: bool,
     undo: str | None,
-    scope: str | None,
     **options: Any,
 ) -> None:
     """Have a model distil old dated files into one summary, and move them to memory/archive/.
 
     Searches leave the archive out, unless they name it: kipu search --source archive
     """
-
-    async def work() -> Compacted | None:
-        async with open_memory(workspace, output, scope) as memory:
-            if undo is not None:
-                return await memory.undo_compact(undo)
-            output.waiting("Asking the model")
-            age = int(older_than) if older_than.isdecimal() else older_than
-            compacted = await memory.compact(source, age, dry_run=dry_run, **options)
-            if compacted is None and source is not None:
-                sources = (await memory.status()).sources
-                output.notices([unknown_source(source, sources)] if source not in sources else [])
-            return compacted
-
-    compacted = run(work())
+    compacted: Compacted | None
+    if undo is not None:
+        compacted = await memory.undo_compact(undo)
+    else:
+        output.waiting("Asking the model")
+        age = int(older_than) if older_than.isdecimal() else older_than
+        compacted = await memory.compact(source, age, dry_run=dry_run, **options)
+        if compacted is None and source is not None:
+            sources = (await memory.status()).sources
+            output.notices([unknown_source(source, sources)] if source not in sources else [])
     if output.json:
         output.data(compacted)
     if compacted is None:

@@ -10,13 +10,14 @@ from ..config import load_config
 from ..errors import ConfigurationError
 from ..search.query import unknown_source
 from ..workspace.scan import Workspace
-from .common import load_plugins, open_memory, run, scope_option, shared_options
+from .common import load_plugins, memory_options, scope_option, shared_options
 from .output import Output, count, escape, missing_folder
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from ..types import FileInfo, Status
+    from ..memory import Memory
+    from ..types import FileInfo
 
 __all__ = ["files_command", "plugins_command", "status_command"]
 
@@ -24,25 +25,20 @@ __all__ = ["files_command", "plugins_command", "status_command"]
 @click.command("files")
 @click.option("--source", help="Only files with this source label.")
 @scope_option
-@shared_options
-def files_command(output: Output, workspace: Path, *, source: str | None, scope: str | None) -> None:
+@memory_options
+async def files_command(output: Output, memory: Memory, *, source: str | None) -> None:
     """Bring the index up to date, and list its files."""
-
-    async def work() -> list[FileInfo]:
-        async with open_memory(workspace, output, scope) as memory:
-            found = await memory.files(source=source)
-            if not found:
-                status = await memory.status()
-                output.notices(status.notices)
-                if source is not None and source not in status.sources:
-                    output.note(unknown_source(source, status.sources))
-                elif scope is not None:
-                    output.note(f'No memory file belongs to the scope "{scope}".')
-                else:
-                    output.note("No memory files.")
-            return found
-
-    files = run(work())
+    files = await memory.files(source=source)
+    if not files:
+        status = await memory.status()
+        output.notices(status.notices)
+        scope = click.get_current_context().params["scope"]
+        if source is not None and source not in status.sources:
+            output.note(unknown_source(source, status.sources))
+        elif scope is not None:
+            output.note(f'No memory file belongs to the scope "{scope}".')
+        else:
+            output.note("No memory files.")
     if output.json:
         output.data([_file(file) for file in files])
         return
@@ -76,15 +72,10 @@ def _file(file: FileInfo) -> dict[str, object]:
 
 @click.command("status")
 @scope_option
-@shared_options
-def status_command(output: Output, workspace: Path, *, scope: str | None) -> None:
+@memory_options
+async def status_command(output: Output, memory: Memory) -> None:
     """Show what is indexed, what is pending and what was skipped. Changes nothing."""
-
-    async def work() -> Status:
-        async with open_memory(workspace, output, scope) as memory:
-            return await memory.status()
-
-    status = run(work())
+    status = await memory.status()
     if output.json:
         output.data(status)
         return

@@ -8,13 +8,13 @@ import attrs
 import click
 
 from ..types import Place
-from .common import TextCommand, load_plugins, open_memory, run, scope_option, shared_options
+from .common import TextCommand, load_plugins, memory_options, scope_option
 from .output import LINES, Output, count, escape
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
+    from collections.abc import Callable, Coroutine
 
+    from ..memory import Memory
     from ..plugins.records import PerCallOption
     from ..types import Explanation, Recall, SearchResult, SearchResults
 
@@ -75,13 +75,12 @@ def search_options(command: Callable[..., Any]) -> Callable[..., Any]:
 @click.option("--full", is_flag=True, help="Print whole chunks.")
 @click.option("--explain", is_flag=True, help="Explain the rank of each result.")
 @click.option("--explain-path", metavar="FILE", help="Explain why FILE, relative to the workspace, is not a result.")
-@shared_options
-def search_command(
+@memory_options
+async def search_command(
     output: Output,
-    workspace: Path,
+    memory: Memory,
     *,
     query: tuple[str, ...],
-    scope: str | None,
     no_sync: bool,
     full: bool,
     explain: bool,
@@ -94,7 +93,7 @@ def search_command(
     text = " ".join(query)
     options["explain"] = explain or options["explain_path"] is not None
     options["sync"] = False if no_sync else None
-    results: SearchResults = _run(output, workspace, scope, "search", text, options)
+    results: SearchResults = await _search(output, memory.search, text, options)
     if output.json:
         output.data(as_json(text, results))
     else:
@@ -112,15 +111,13 @@ def search_command(
 @click.command("recall", cls=SearchCommand)
 @search_options
 @click.option("--max-tokens", type=int, default=1500, show_default=True, help="How long the text may be.")
-@shared_options
-def recall_command(
-    output: Output, workspace: Path, *, query: tuple[str, ...], scope: str | None, **options: Any
-) -> None:
+@memory_options
+async def recall_command(output: Output, memory: Memory, *, query: tuple[str, ...], **options: Any) -> None:
     """Print what the memory knows about QUERY, as one text for the prompt of a model.
 
     The text quotes the memory as data, each part with its file and lines. It is empty if nothing is found.
     """
-    found: Recall = _run(output, workspace, scope, "recall", " ".join(query), options)
+    found: Recall = await _search(output, memory.recall, " ".join(query), options)
     if output.json:
         results = [{"path": r.path, "start_line": r.start_line, "end_line": r.end_line} for r in found.results]
         output.data({"text": found.text, "tokens": found.tokens, "results": results, "notices": found.results.notices})
@@ -129,19 +126,13 @@ def recall_command(
     output.notices(found.results.notices)
 
 
-def _run(output: Output, workspace: Path, scope: str | None, method: str, query: str, options: dict[str, Any]) -> Any:
-    """Call a method of the memory that searches, with the options that were given."""
+async def _search(
+    output: Output, method: Callable[..., Coroutine[Any, Any, Any]], query: str, options: dict[str, Any]
+) -> Any:
+    """Call a method that searches, with the options that were given."""
     given = {name: value for name, value in options.items() if value is not None}
-
-    async def work() -> Any:
-        async with open_memory(workspace, output, scope) as memory:
-            with output.progress("Indexing") as on_progress, output.progress("Embedding") as on_embedding:
-                search = getattr(memory, method)
-                answer = await search(query, on_progress=on_progress, on_embedding=on_embedding, **given)
-            output.notices(memory.plugins.problems)
-            return answer
-
-    return run(work())
+    with output.progress("Indexing") as on_progress, output.progress("Embedding") as on_embedding:
+        return await method(query, on_progress=on_progress, on_embedding=on_embedding, **given)
 
 
 # --- Printing results ------------------------------------------------------------------------------------------------

@@ -9,13 +9,13 @@ import attrs
 import click
 
 from ..cli import silence
-from .common import open_memory, run, scope_option, shared_options
-from .output import Output, escape
+from .common import memory_options, scope_option
+from .output import escape
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
+    from ..memory import Memory
     from ..watch import Event, FileSummary
+    from .output import Output
 
 __all__ = ["watch_command"]
 
@@ -24,8 +24,8 @@ _ALREADY_WATCHED = 5
 
 @click.command("watch")
 @scope_option
-@shared_options
-def watch_command(output: Output, workspace: Path, *, scope: str | None) -> int:
+@memory_options
+async def watch_command(output: Output, memory: Memory) -> int:
     """Index what changes on disk, as it changes, until Ctrl-C.
 
     With --json, each change is a line of JSON.
@@ -33,7 +33,7 @@ def watch_command(output: Output, workspace: Path, *, scope: str | None) -> int:
     Searches check the files by themselves. Watch a workspace to see its changes, or so that the first search after many
     changes need not wait for them.
     """
-    closed, problems = asyncio.Event(), list[OSError]()
+    closed: asyncio.Future[OSError] = asyncio.get_running_loop().create_future()
 
     def show(event: Event, path: str, summary: FileSummary) -> None:
         try:
@@ -42,19 +42,15 @@ def watch_command(output: Output, workspace: Path, *, scope: str | None) -> int:
             elif not output.quiet:
                 output.data_line(f"{event} {escape(path)} ({escape(str(summary))})")
         except OSError as error:
-            problems.append(error)
-            closed.set()
+            if not closed.done():
+                closed.set_result(error)
 
-    async def work() -> int:
-        async with open_memory(workspace, output, scope) as memory:
-            if not await memory.start_watching(show, on_problem=output.note):
-                output.note(f"Another process already watches {memory.workspace}. Searches find what it indexes.")
-                return _ALREADY_WATCHED
-            output.note(f"Watching {memory.workspace}. To stop: Ctrl-C")
-            await closed.wait()
-            silence(1)
-            if not isinstance(problems[0], BrokenPipeError):
-                raise problems[0]
-            return 0
-
-    return run(work())
+    if not await memory.start_watching(show, on_problem=output.note):
+        output.note(f"Another process already watches {memory.workspace}. Searches find what it indexes.")
+        return _ALREADY_WATCHED
+    output.note(f"Watching {memory.workspace}. To stop: Ctrl-C")
+    error = await closed
+    silence(1)
+    if not isinstance(error, BrokenPipeError):
+        raise error
+    return 0

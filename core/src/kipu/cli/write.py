@@ -13,13 +13,11 @@ from ..cli import print_error
 from ..errors import QueryError
 from ..markdown import entries_of
 from ..types import Place
-from .common import TextCommand, open_memory, run, scope_option, shared_options
+from .common import TextCommand, memory_options, scope_option
 from .output import LINES, Output, escape
 from .search import print_result
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from ..memory import Memory
     from ..types import Note, Receipt
 
@@ -108,46 +106,33 @@ def _print_note(output: Output, note: Note, label: str) -> None:
     "--supersedes", metavar="PLACE", help="What this replaces: a chunk, or lines of a file. Searches rank it lower."
 )
 @scope_option
-@shared_options
-def remember_command(
+@memory_options
+async def remember_command(
     output: Output,
-    workspace: Path,
+    memory: Memory,
     *,
     text: tuple[str, ...],
     tags: tuple[str, ...],
     pairs: tuple[str, ...],
-    scope: str | None,
     **options: str | None,
 ) -> None:
     """Write TEXT to a memory file, where every later search finds it."""
-
-    async def work() -> Note:
-        async with open_memory(workspace, output, scope) as memory:
-            note = await memory.remember(_read_text(text), metadata=_parse_metadata(pairs, tags), **options)
-            output.notices(memory.plugins.problems)
-            return note
-
-    note = run(work())
+    note = await memory.remember(_read_text(text), metadata=_parse_metadata(pairs, tags), **options)
     _print_note(output, note, "Already remembered:" if note.duplicate_of else "Remembered:")
 
 
 @click.command("read", cls=TextCommand)
 @click.argument("place", type=PLACE)
 @scope_option
-@shared_options
-def read_command(output: Output, workspace: Path, *, place: dict[str, Any], scope: str | None) -> None:
+@memory_options
+async def read_command(output: Output, memory: Memory, *, place: dict[str, Any]) -> None:
     """Print a memory file, or some of its lines.
 
     PLACE is a file, or lines of one, such as memory/team/2026-11-29.md:3-4
     """
     if "chunk" in place:
         place = {"path": place["chunk"]}
-
-    async def work() -> str:
-        async with open_memory(workspace, output, scope) as memory:
-            return await memory.read(**place)
-
-    text = run(work())
+    text = await memory.read(**place)
     if output.json:
         output.data(place | {"text": text})
     else:
@@ -158,38 +143,26 @@ def read_command(output: Output, workspace: Path, *, place: dict[str, Any], scop
 @click.argument("place", type=PLACE)
 @click.argument("text", nargs=-1)
 @scope_option
-@shared_options
-def edit_command(
-    output: Output, workspace: Path, *, place: dict[str, Any], text: tuple[str, ...], scope: str | None
-) -> None:
+@memory_options
+async def edit_command(output: Output, memory: Memory, *, place: dict[str, Any], text: tuple[str, ...]) -> None:
     """Replace a chunk, or lines of a file, with TEXT.
 
     Without TEXT, or with -, the text is read from standard input. The rest of the file stays as it is.
     """
-
-    async def work() -> Note:
-        async with open_memory(workspace, output, scope) as memory:
-            return await memory.edit(_read_text(text), **place)
-
-    _print_note(output, run(work()), "Changed:")
+    _print_note(output, await memory.edit(_read_text(text), **place), "Changed:")
 
 
 @click.command("move", cls=TextCommand, epilog=_PLACE_HELP)
 @click.argument("place", type=PLACE)
 @click.argument("to")
 @scope_option
-@shared_options
-def move_command(output: Output, workspace: Path, *, place: dict[str, Any], to: str, scope: str | None) -> None:
+@memory_options
+async def move_command(output: Output, memory: Memory, *, place: dict[str, Any], to: str) -> None:
     """Move a chunk, or lines of a file, to the end of the file TO; or move a whole file.
 
     TO is relative to the workspace if it is below memory/ there, else to memory/.
     """
-
-    async def work() -> Note:
-        async with open_memory(workspace, output, scope) as memory:
-            return await memory.move(to, **place)
-
-    _print_note(output, run(work()), "Moved to:")
+    _print_note(output, await memory.move(to, **place), "Moved to:")
 
 
 @click.command("forget", cls=TextCommand, epilog=_PLACE_HELP)
@@ -200,16 +173,9 @@ def move_command(output: Output, workspace: Path, *, place: dict[str, Any], to: 
 )
 @click.option("-y", "--yes", is_flag=True, help="Do not ask. Not for --query.")
 @scope_option
-@shared_options
-def forget_command(
-    output: Output,
-    workspace: Path,
-    *,
-    place: dict[str, Any] | None,
-    query: str | None,
-    max_results: int,
-    yes: bool,
-    scope: str | None,
+@memory_options
+async def forget_command(
+    output: Output, memory: Memory, *, place: dict[str, Any] | None, query: str | None, max_results: int, yes: bool
 ) -> int:
     """Delete a text from its file, from every index and from the cache, for good.
 
@@ -224,18 +190,16 @@ def forget_command(
     if output.json and not yes:
         raise click.UsageError("--json prints no prompt. Add --yes.")
 
-    async def work() -> list[Receipt]:
-        async with open_memory(workspace, output, scope) as memory:
-            if query is not None:
-                return await _forget_results(memory, output, query, max_results)
-            if yes:
-                return [await memory.forget(**(place or {}))]
-            text = await _read_place(memory, place or {})
-            print_error(escape(f"{text}\n", keep=LINES))
-            # The file may change during the prompt: forget only what was shown.
-            return [await memory.forget(**(place or {}), expected=text)] if _confirm(text) else []
-
-    receipts = run(work())
+    receipts = []
+    if query is not None:
+        receipts = await _forget_results(memory, output, query, max_results)
+    elif yes:
+        receipts = [await memory.forget(**(place or {}))]
+    else:
+        text = await _read_place(memory, place or {})
+        print_error(escape(f"{text}\n", keep=LINES))
+        if _confirm(text):  # the file may change during the prompt: forget only what was shown
+            receipts = [await memory.forget(**(place or {}), expected=text)]
     if output.json:
         output.data([_as_json(receipt) for receipt in receipts])
     for receipt in receipts:

@@ -18,8 +18,8 @@ class DemoSearch:
     """A search that shows what Kipu can do.
 
     ``options`` are options of ``kipu search`` by their long names without the dashes, such as ``{"source": "juno"}``.
-    ``expected`` is the path of the memory file that holds the answer and must come first, and ``why`` says in one line
-    for people what the search shows.
+    ``expected`` is the path of the memory file that holds the answer and must come first. ``why`` says in one line what
+    the search shows.
     """
 
     query: str
@@ -32,7 +32,7 @@ SEARCHES: tuple[DemoSearch, ...] = (
     DemoSearch(
         query="why did we leave Redis",
         expected="memory/decisions/0009-leave-redis-for-valkey.md",
-        why="A question as somebody would ask it: many notes speak of Redis, one gives the reasons.",
+        why="A question in plain words: many notes mention Redis, one gives the reasons.",
     ),
     DemoSearch(
         query="how quickly can we recover from a disaster",

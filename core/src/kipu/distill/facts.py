@@ -1,4 +1,4 @@
-"""Facts: what a model is told of its task, and how its answer is read."""
+"""The instructions for a model, and the facts in its answer."""
 
 from __future__ import annotations
 
