@@ -1,4 +1,4 @@
-"""What a hostile or careless workspace, plugin or program may try, and what comes of it."""
+"""Hostile or careless workspaces and programs do no harm. Those of plugins are in plugins/test_adapters.py."""
 
 from __future__ import annotations
 
@@ -6,20 +6,12 @@ import os
 import subprocess
 import sys
 import textwrap
-from typing import TYPE_CHECKING
 
-import attrs
 import pytest
 
-from kipu import Chunk, FilesConfig, IndexConfig, Memory, MemoryConfig, SearchConfig
-from kipu.cli.common import harmless
+from kipu import FilesConfig, Memory, MemoryConfig
 from kipu.config import load_config
-from kipu.errors import ConfigurationError, MemoryFileError, PluginFailedError, QueryError
-from kipu.sync import Memory as SyncMemory
-from kipu.testing import ParagraphChunker, WordStrategy
-
-if TYPE_CHECKING:
-    from pathlib import Path
+from kipu.errors import ConfigurationError, MemoryFileError, QueryError
 
 posix_only = pytest.mark.skipif(sys.platform == "win32", reason="Windows has no such thing")
 
@@ -27,7 +19,7 @@ posix_only = pytest.mark.skipif(sys.platform == "win32", reason="Windows has no 
 
 
 @posix_only
-def test_a_configuration_that_is_a_pipe_is_not_waited_for(workspace: Path) -> None:
+def test_a_configuration_that_is_a_pipe_is_refused(workspace):
     os.mkfifo(workspace / "kipu.toml")
     with pytest.raises(ConfigurationError, match="must be a file of at most"):
         load_config(workspace)
@@ -36,27 +28,27 @@ def test_a_configuration_that_is_a_pipe_is_not_waited_for(workspace: Path) -> No
 @pytest.mark.parametrize(
     "text",
     ["# " + "x" * 1_000_000, "a = " + "[" * 20_000, "a = 1" + "0" * 5_000],
-    ids=["too large", "nested too deeply", "a number without end"],
+    ids=["too large", "nested too deeply", "a number of 5,000 digits"],
 )
-def test_a_configuration_without_measure_is_an_error(workspace: Path, text: str) -> None:
+def test_an_excessive_configuration_is_an_error(workspace, text):
     (workspace / "kipu.toml").write_text(text)
     with pytest.raises(ConfigurationError):
         load_config(workspace)
 
 
-def test_a_pattern_that_would_take_for_ever_is_refused() -> None:
+def test_a_pattern_of_exponential_time_is_refused():
     with pytest.raises(ConfigurationError, match="exclude must be without more than four stars between two slashes"):
         FilesConfig(exclude=["*a" * 30 + "*b"])
     FilesConfig(exclude=["**/drafts/**/*.tmp.md"])
 
 
 @pytest.mark.parametrize("pattern", ["[z-a]", "a[", "!"])
-async def test_a_pattern_that_is_none_is_an_error_or_means_nothing(workspace: Path, pattern: str) -> None:
+async def test_an_invalid_pattern_is_an_error_or_matches_nothing(workspace, pattern):
     config = MemoryConfig(workspace, files=FilesConfig(exclude=[pattern]))
     try:
         Memory(config)
     except ConfigurationError as error:
-        assert "files.exclude" in str(error)  # noqa: PT017 (some versions of pathspec take such a pattern)
+        assert "files.exclude" in str(error)  # noqa: PT017 (some versions of pathspec accept such a pattern)
 
 
 # --- files ---------------------------------------------------------------------------------------------------------
@@ -77,7 +69,7 @@ async def test_a_file_that_is_too_large_is_skipped_and_named(write, config):
 
 @posix_only
 @pytest.mark.parametrize("year", [-(10**10), 10**10])
-async def test_a_time_stamp_of_any_year_is_taken(memory, write, year):
+async def test_a_time_stamp_may_be_of_any_year(memory, write, year):
     file = write("memory/a.md", "apple")
     try:
         os.utime(file, (year, year))
@@ -87,101 +79,11 @@ async def test_a_time_stamp_of_any_year_is_taken(memory, write, year):
     assert (await memory.index()).unchanged == 1
 
 
-# --- plugins -------------------------------------------------------------------------------------------------------
-
-
-@attrs.frozen
-class Ends:
-    """A component that ends the program wherever it is called."""
-
-    async def search(self, query, index):
-        raise SystemExit(3)
-
-    async def process(self, query, hits):
-        raise SystemExit(3)
-
-    def chunk(self, document):
-        raise SystemExit(3)
-
-
-def test_a_component_that_ends_the_program_only_fails(workspace, write):
-    write("memory/a.md", "apple")
-    parts = {"index": IndexConfig(ParagraphChunker()), "search": SearchConfig(WordStrategy(), [])}
-    for part in (
-        {"index": IndexConfig(Ends())},
-        {"search": SearchConfig(Ends(), [])},
-        {"search": SearchConfig(WordStrategy(), [Ends()])},
-    ):
-        with (
-            SyncMemory(MemoryConfig(workspace, **(parts | part))) as memory,
-            pytest.raises(PluginFailedError, match="SystemExit: 3"),
-        ):
-            memory.search("apple")
-
-
-@attrs.frozen
-class Returns:
-    """A chunker that returns what its option says."""
-
-    what: object
-
-    def chunk(self, document):
-        return self.what
-
-
-@pytest.mark.parametrize(
-    "what",
-    [
-        None,
-        "text",
-        [None],
-        [{"text": "a"}],
-        [Chunk(None, 1, 1)],
-        [Chunk("a", None, 1)],
-        [Chunk("a", 1, 99)],
-        [Chunk("a", 0, 1)],
-        [Chunk("a", 2, 1)],
-        [Chunk("\ud800", 1, 1)],
-        [Chunk("a", 1, 1, heading=b"x")],
-        [Chunk("a", 1, 1, heading_level=2**70)],
-    ],
-    ids=str,
-)
-async def test_what_a_chunker_returns_is_checked_before_it_is_kept(workspace, write, what):
-    write("memory/a.md", "apple\npear\n")
-    async with Memory(
-        MemoryConfig(workspace, index=IndexConfig(Returns(what)), search=SearchConfig(WordStrategy(), []))
-    ) as memory:
-        with pytest.raises(PluginFailedError, match=r"The chunker Returns failed on memory/a\.md"):
-            await memory.index()
-
-
-@attrs.frozen
-class Commits(WordStrategy):
-    """A strategy that ends the transaction, as ``executescript`` does, and then fails."""
-
-    async def remove(self, connection, chunk_ids):
-        await connection.executescript("DELETE FROM words")
-
-
-async def test_a_strategy_cannot_end_the_transaction(workspace, write):
-    write("memory/a.md", "apple")
-    config = MemoryConfig(workspace, index=IndexConfig(ParagraphChunker()), search=SearchConfig(Commits(), []))
-    async with Memory(config) as memory:
-        assert len(await memory.search("apple")) == 1
-        write("memory/a.md", "pear")
-        with pytest.raises(PluginFailedError, match="not authorized"):
-            await memory.index()
-        (result,) = await memory.search("apple", sync=False)
-        assert result.text == "apple"
-        assert (await memory.status()).pending == ["memory/a.md"]
-
-
 # --- links and names -----------------------------------------------------------------------------------------------
 
 
 @posix_only
-async def test_what_is_excluded_is_not_reached_by_a_link_to_its_folder(workspace, write, config):
+async def test_excluded_files_are_not_reached_by_a_link_to_their_folder(workspace, write, config):
     write("docs/secret.md", "apple")
     write("docs/private/b.md", "apple")
     write("docs/open.md", "apple")
@@ -206,7 +108,7 @@ async def test_a_file_that_was_added_keeps_its_name_when_a_link_comes_and_goes(m
 
 
 @posix_only
-async def test_a_name_that_is_no_text_does_not_hide_another_name_of_the_file(memory, workspace, write):
+async def test_a_name_that_is_not_unicode_does_not_hide_another_name_of_the_file(memory, workspace, write):
     file = write("memory/z.md", "apple")
     os.link(file, os.fsencode(workspace / "memory") + b"/a\xff.md")
     assert [result.path for result in await memory.search("apple")] == ["memory/z.md"]
@@ -224,13 +126,13 @@ async def test_an_added_file_that_grew_too_large_is_not_read(write, config):
 
 
 @pytest.mark.parametrize("arguments", [{"strategy": []}, {"max_results": 2**70}, {"max_results": 10_001}])
-async def test_an_argument_without_measure_is_refused(memory, arguments):
+async def test_an_excessive_argument_is_refused(memory, arguments):
     with pytest.raises(QueryError):
         await memory.search("apple", **arguments)
 
 
 @posix_only
-def test_after_a_fork_nobody_waits_for_ever(workspace, write, config):
+def test_a_forked_child_is_refused_at_once(workspace, write, config):
     write("memory/a.md", "apple")
     program = textwrap.dedent(
         f"""
@@ -259,33 +161,7 @@ def test_after_a_fork_nobody_waits_for_ever(workspace, write, config):
                     os._exit(1)
             os._exit(11)
         print(os.waitstatus_to_exitcode(os.wait()[1]), flush=True)
-        memory.close()
-        asyncio.run(waiting.close())
-        if os.fork() == 0:
-            os._exit(10 + len(asyncio.run(Memory(config).search("apple"))))
-        print(os.waitstatus_to_exitcode(os.wait()[1]))
         """
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=False)
-    assert (done.stdout, done.returncode) == ("11\n11\n", 0), done.stderr
-
-
-# --- the terminal --------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("text", "shown"),
-    [
-        ("plain, grüße, 日本, \u200d\U0001f469", "plain, grüße, 日本, \u200d\U0001f469"),
-        ("\x1b]52;c;eA==\x07", "\\x1b]52;c;eA==\\x07"),
-        ("\x9b2J", "\\x9b2J"),
-        ("a\nb\tc\x7f", "a\\nb\\tc\\x7f"),
-        ("abc\u202egnp", "abc\\u202egnp"),
-    ],
-)
-def test_control_characters_are_shown_and_not_obeyed(text: str, shown: str) -> None:
-    assert harmless(text) == shown
-
-
-def test_line_feeds_can_be_kept() -> None:
-    assert harmless("a\nb\x1b", keep="\n") == "a\nb\\x1b"
+    assert (done.stdout, done.returncode) == ("11\n", 0), done.stderr

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from .errors import ConfigurationError, KipuError, QueryError
+from .errors import ConfigurationError, KipuError
 from .index.strategy_tables import indexed_strategies
 from .plugins.build import build_component, name_of
 from .plugins.kinds import FALLBACK_STRATEGY, KINDS
@@ -158,8 +158,6 @@ class Components:
 
         :param name: None for the configured one.
         """
-        if name is not None and not isinstance(name, str):
-            raise QueryError(f"strategy must be the name of a strategy, not {name!r}.")
         choice, where = (self.strategy_choice, "search.strategy") if name is None else (name, "strategy")
         name = name_of(choice)
         found: dict[str, StrategyAdapter] = {}

@@ -292,6 +292,8 @@ class Memory:
             as_of=as_of,
             today=self.config.today(),
         )
+        if strategy is not None and not isinstance(strategy, str):
+            raise QueryError(f"strategy must be the name of a strategy, not {strategy!r}.")
         if min_score is not None:
             options["min_score"] = min_score
         return await self._search.search(

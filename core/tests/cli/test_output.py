@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from kipu.cli.output import escape
+
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
@@ -77,3 +79,21 @@ def test_with_json_errors_are_on_stderr_and_stdout_is_empty(
     assert (done.code, done.out) == (code, "")
     assert "Error: " in done.err
     assert "Traceback" not in done.err
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("plain, grüße, 日本, \u200d\U0001f469", "plain, grüße, 日本, \u200d\U0001f469"),
+        ("\x1b]52;c;eA==\x07", "\\x1b]52;c;eA==\\x07"),
+        ("\x9b2J", "\\x9b2J"),
+        ("a\nb\tc\x7f", "a\\nb\\tc\\x7f"),
+        ("abc\u202egnp", "abc\\u202egnp"),
+    ],
+)
+def test_control_characters_are_escaped(text, shown):
+    assert escape(text) == shown
+
+
+def test_line_feeds_can_be_kept():
+    assert escape("a\nb\x1b", keep="\n") == "a\nb\\x1b"

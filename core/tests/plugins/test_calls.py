@@ -1,0 +1,267 @@
+"""Every call of a component goes through one door: it is awaited, limited in time, checked, and blamed by name."""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+import threading
+from typing import Any
+
+import pytest
+
+from kipu.errors import ConfigurationError, PluginFailedError, UnavailableError
+from kipu.plugins.calls import Adapter, describe_error
+from kipu.plugins.kinds import KINDS
+
+LIMIT = 0.02  # seconds that no call of these tests needs
+
+
+def adapted(component: object, **options: Any) -> Adapter:
+    return Adapter(KINDS["strategy"], "mine", component, **options)
+
+
+def component(**members: Any) -> object:
+    """Return an object of a class with these members."""
+    return type("Component", (), members)()
+
+
+async def call(adapter: Adapter, *arguments: Any) -> Any:
+    return await adapter.call("search", *arguments, doing="in this search", check=lambda answer: answer)
+
+
+async def error_of(adapter: Adapter, kind: type[Exception] = PluginFailedError) -> Exception:
+    with pytest.raises(kind) as caught:
+        await call(adapter)
+    return caught.value
+
+
+# --- how it is called ----------------------------------------------------------------------------------------------
+
+
+async def test_a_plain_method_runs_in_a_thread_with_the_context_of_the_caller():
+    variable = contextvars.ContextVar("variable", default="")
+    variable.set("of the caller")
+    adapter = adapted(component(search=lambda self, word: (word, variable.get(), threading.get_ident())))
+    word, value, thread = await call(adapter, "alpha")
+    assert (word, value) == ("alpha", "of the caller")
+    assert thread != threading.get_ident()
+
+
+async def test_an_async_method_runs_in_the_event_loop():
+    async def search(self):
+        return threading.get_ident()
+
+    assert await call(adapted(component(search=search))) == threading.get_ident()
+
+
+async def test_a_plain_method_may_return_an_awaitable():
+    async def search():
+        return "found"
+
+    assert await call(adapted(component(search=lambda self: search()))) == "found"
+
+
+async def test_a_missing_optional_method_has_its_default():
+    adapter = adapted(component())
+    assert not adapter.has("check")
+    assert await adapter.check() is None
+    await adapter.close()
+
+
+# --- time limits ---------------------------------------------------------------------------------------------------
+
+
+async def test_a_call_that_takes_too_long_is_abandoned():
+    async def search(self):
+        await asyncio.Event().wait()
+
+    assert str(await error_of(adapted(component(search=search), time_limit=LIMIT))) == (
+        'The strategy "mine" took more than 0.02 seconds in this search and was abandoned. To allow more: [plugins] '
+        "time_limit in kipu.toml."
+    )
+
+
+async def test_a_thread_that_does_not_return_is_abandoned_and_counted():
+    end = threading.Event()
+
+    def search(self):
+        end.wait()
+
+    adapter = adapted(component(search=search), time_limit=LIMIT)
+    for abandoned in (1, 2):
+        assert f" {abandoned} of its calls still run in threads of their own. " in str(await error_of(adapter))
+    assert adapter.abandoned == 2
+    end.set()
+    for thread in threading.enumerate():
+        if thread.name == "kipu-strategy":
+            await asyncio.to_thread(thread.join)
+    await asyncio.sleep(0)  # what the threads reported is handled in the next turn of the event loop
+    assert adapter.abandoned == 0
+
+
+async def test_a_timeout_of_the_component_wins():
+    assert adapted(component(timeout=60), time_limit=1).time_limit > 60
+    assert adapted(component(timeout=None), time_limit=1).time_limit == 1
+    with pytest.raises(PluginFailedError) as caught:
+        adapted(component(timeout="1 min"))
+    assert str(caught.value) == (
+        "The strategy \"mine\" has an invalid timeout: it must be a number above 0, not '1 min'."
+    )
+
+
+async def test_a_timeout_error_of_the_component_is_its_own():
+    async def search(self):
+        raise TimeoutError("no answer")
+
+    error = await error_of(adapted(component(search=search)))
+    assert str(error) == 'The strategy "mine" failed in this search: TimeoutError: no answer.'
+
+
+# --- errors --------------------------------------------------------------------------------------------------------
+
+
+class UnprintableError(Exception):
+    def __str__(self) -> str:
+        raise ValueError
+
+
+@pytest.mark.parametrize(
+    ("raised", "message"),
+    [
+        (ValueError("no disk"), "ValueError: no disk"),
+        (ValueError("no disk."), "ValueError: no disk"),
+        (ValueError(), "ValueError"),
+        (SystemExit(3), "SystemExit: 3"),
+        (asyncio.CancelledError(), "CancelledError"),
+        (UnprintableError(), "UnprintableError"),
+    ],
+    ids=repr,
+)
+@pytest.mark.parametrize("is_async", [True, False])
+async def test_what_a_component_raises_is_an_error_that_names_it(raised, message, is_async):
+    def search(self):
+        raise raised
+
+    async def search_async(self):
+        raise raised
+
+    adapter = adapted(component(search=search_async if is_async else search), plugin="kipu-mine 1.0")
+    error = await error_of(adapter)
+    assert str(error) == f'The strategy "mine" (kipu-mine 1.0) failed in this search: {message}.'
+    assert error.__cause__ is raised
+
+
+async def test_the_cancellation_of_the_caller_is_not_an_error_of_the_component():
+    started = asyncio.Event()
+
+    async def search(self):
+        started.set()
+        await asyncio.Event().wait()
+
+    task = asyncio.create_task(call(adapted(component(search=search))))
+    await started.wait()
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+
+
+@pytest.mark.parametrize("error", [UnavailableError("No server."), ConfigurationError("No key.")], ids=repr)
+async def test_an_error_of_kipu_passes_as_it_is(error):
+    async def search(self):
+        raise error
+
+    assert await error_of(adapted(component(search=search)), type(error)) is error
+
+
+async def test_an_answer_that_fails_its_check_is_an_error_of_the_component():
+    def check(answer):
+        raise TypeError(f"it returned {answer!r}")
+
+    with pytest.raises(PluginFailedError) as caught:
+        await adapted(component(search=lambda self: 5)).call("search", doing="in this search", check=check)
+    assert str(caught.value) == 'The strategy "mine" failed in this search: TypeError: it returned 5.'
+
+
+async def test_a_property_that_raises_is_an_error_of_the_component():
+    adapter = adapted(component(model=property(lambda self: 1 / 0)))
+    for read in (lambda: adapter.read("model", str), lambda: asyncio.to_thread(adapter.optional, "model")):
+        with pytest.raises(PluginFailedError) as caught:
+            await read()
+        assert str(caught.value) == (
+            'The strategy "mine" failed when asked for model: ZeroDivisionError: division by zero.'
+        )
+
+
+def test_an_error_without_a_text_is_described_by_its_class():
+    assert [describe_error(error) for error in (ValueError("  "), UnprintableError())] == [
+        "ValueError",
+        "UnprintableError",
+    ]
+
+
+# --- close and check -----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("answer", "problem"),
+    [
+        (None, None),
+        ("", None),
+        ("The server is down. Start it.", "The server is down. Start it."),
+        (5, 'The strategy "mine" failed in its own check: TypeError: check() returned 5, which is neither a sentence'),
+        (OSError("no disk"), 'The strategy "mine" failed in its own check: OSError: no disk.'),
+        (UnavailableError("The server is down."), "The server is down."),
+    ],
+    ids=repr,
+)
+async def test_a_check_returns_what_is_wrong(answer, problem):
+    async def check(self):
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+    found = await adapted(component(check=check)).check()
+    assert found is problem is None or found.startswith(problem)
+
+
+async def test_a_failure_while_closing_is_ignored():
+    closed = []
+
+    async def close(self):
+        closed.append(self)
+        raise OSError("no disk")
+
+    await adapted(component(close=close)).close()
+    assert len(closed) == 1
+
+
+# --- many calls at once --------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("is_async", [True, False])
+async def test_a_failed_item_does_not_affect_the_others(is_async):
+    def chunk(self, item):
+        return 6 // item
+
+    async def chunk_async(self, item):
+        return 6 // item
+
+    adapter = adapted(component(chunk=chunk_async if is_async else chunk))
+    found = await adapter.call_each("chunk", [1, 0, 3], doing=lambda item: f"on {item}", check=lambda a, _: a)
+    assert (found[0], found[2]) == (6, 2)
+    assert str(found[1]).startswith('The strategy "mine" failed on 0: ZeroDivisionError')
+
+
+async def test_an_item_that_takes_too_long_does_not_affect_the_others():
+    end = threading.Event()
+
+    def chunk(self, item):
+        if item == 0:
+            end.wait()
+        return item
+
+    adapter = adapted(component(chunk=chunk), time_limit=LIMIT)
+    found = await adapter.call_each("chunk", [1, 0, 3], doing=lambda item: f"on {item}", check=lambda a, _: a)
+    end.set()
+    assert (found[0], found[2]) == (1, 3)
+    assert "took more than 0.02 seconds on 0 and was abandoned" in str(found[1])
