@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-import json
-import os
 import random
 import shutil
-import signal
-import subprocess
-import sys
 import time
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from fork_server import fork_server, needs_fork, serve
 from rows import is_sound, rows, rows_made_afresh, with_doubles
 
 import kipu.indexing.indexer
@@ -35,78 +31,39 @@ FILES_IN_BATCH = 20
 # --- killed --------------------------------------------------------------------------------------------------------
 
 
-def nursery() -> None:
-    """What the child process does: for each line that it reads, it forks a process that indexes, and may kill it.
-
-    Forking saves the start of Python in each round; it has to be done where no other thread runs. Answers with how
-    many seconds the process ran, and whether it was killed.
-    """
-    kipu.indexing.indexer._FILES_IN_BATCH = FILES_IN_BATCH
-    for line in sys.stdin:
-        order = json.loads(line)
-        start = time.perf_counter()
-        process = os.fork()
-        if process == 0:
-            try:
-                asyncio.run(index(Path(order["workspace"])))
-            except BaseException as error:  # noqa: BLE001 (the answer reports it)
-                print(repr(error), file=sys.stderr, flush=True)
-                os._exit(1)
-            os._exit(0)
-        if order["seconds"] is not None:
-            time.sleep(order["seconds"])
-            os.kill(process, signal.SIGKILL)
-        _, status = os.waitpid(process, 0)
-        answer = {"seconds": time.perf_counter() - start, "killed": os.WIFSIGNALED(status), "status": status}
-        print(json.dumps(answer), flush=True)
-
-
-async def index(workspace: Path) -> None:
-    async with Memory(with_doubles(workspace)) as memory:
+async def index(workspace: str) -> None:
+    async with Memory(with_doubles(Path(workspace))) as memory:
         await memory.index()
 
 
 @pytest.fixture
-def run_and_kill() -> Iterator[Callable[[Path, float | None], dict[str, Any]]]:
+def run_and_kill() -> Iterator[Callable[..., dict[str, Any]]]:
     """Index a workspace in another process that is killed after so many seconds, or never."""
-    with subprocess.Popen(
-        [sys.executable, __file__], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, encoding="utf-8"
-    ) as child:
-        assert child.stdin is not None
-        assert child.stdout is not None
-
-        def run_and_kill(workspace: Path, seconds: float | None) -> dict[str, Any]:
-            child.stdin.write(json.dumps({"workspace": str(workspace), "seconds": seconds}) + "\n")
-            child.stdin.flush()
-            answer: dict[str, Any] = json.loads(child.stdout.readline())
-            return answer
-
+    with fork_server(__file__) as run_and_kill:
         yield run_and_kill
-        child.stdin.close()
-        assert child.wait() == 0
 
 
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="processes are forked, and killed by a signal")
+@needs_fork
 def test_a_run_that_is_killed_is_healed_by_the_next(workspace, tmp_path, run_and_kill):
     chance = random.Random(20261129)
     write_files(workspace, chance)
-    assert run_and_kill(workspace, None)["status"] == 0
+    assert run_and_kill(None, str(workspace))["status"] == 0
     shutil.rmtree(workspace / ".kipu")
-    longest = run_and_kill(workspace, None)["seconds"]
+    longest = run_and_kill(None, str(workspace))["seconds"]
     kills = rounds = 0
     while kills < KILLS and rounds < 4 * KILLS:
         rounds += 1
         if rounds % 4 == 1:
             shutil.rmtree(workspace / ".kipu")  # so that the making of the index is interrupted as well
         change_files(workspace, chance)
-        answer = run_and_kill(workspace, chance.uniform(0, longest))
+        answer = run_and_kill(chance.uniform(0, longest), str(workspace))
         assert answer["killed"] or answer["status"] == 0
         kills += answer["killed"]
         if (workspace / ".kipu/index.sqlite").exists():
             assert is_sound(workspace)
         if rounds % 3:
             continue  # the next one is killed too, on what this one left
-        assert run_and_kill(workspace, None)["status"] == 0
+        assert run_and_kill(None, str(workspace))["status"] == 0
         assert rows(workspace) == rows_made_afresh(workspace, tmp_path / "copy")
     assert kills == KILLS
 
@@ -235,4 +192,5 @@ def text(chance: random.Random) -> str:
 
 
 if __name__ == "__main__":
-    nursery()
+    kipu.indexing.indexer._FILES_IN_BATCH = FILES_IN_BATCH
+    serve(index)

@@ -1,24 +1,22 @@
 """Processes that are killed while they write, and many that write at once: no file is ever half written, nothing lost.
 
-Run as a program, this file is the nursery of the processes that are killed, or one of those that write at once.
+Run as a program, this file forks the processes that are killed, or one of those that write at once.
 """
 
 from __future__ import annotations
 
 import asyncio
 import itertools
-import json
 import os
 import random
-import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import attrs
 import pytest
+from fork_server import fork_server, needs_fork, serve
 from rows import is_sound, rows, rows_made_afresh, with_doubles
 
 from kipu import Memory
@@ -79,9 +77,9 @@ def configured(workspace: Path) -> MemoryConfig:
     return attrs.evolve(with_doubles(workspace), writing=WritingConfig(filters=[]), flush=flush, timezone="UTC")
 
 
-async def work(workspace: Path, kind: str) -> None:
+async def work(workspace: str, kind: str) -> None:
     """Change the files, over and over in one direction, as one kind of change does."""
-    async with Memory(configured(workspace)) as memory:
+    async with Memory(configured(Path(workspace))) as memory:
         if kind == "remember":
             await memory.remember("delta", file="one.md")
         elif kind == "supersede":
@@ -101,50 +99,11 @@ async def work(workspace: Path, kind: str) -> None:
 # --- killed --------------------------------------------------------------------------------------------------------
 
 
-def nursery() -> None:
-    """What the child process does: for each line that it reads, it forks a process that works, and may kill it.
-
-    Answers with how many seconds the process ran, and whether it was killed.
-    """
-    for module in ("aiosqlite", "filelock", "numpy", "charset_normalizer"):  # what would be imported in each of them
-        __import__(module)
-    for line in sys.stdin:
-        order = json.loads(line)
-        start = time.perf_counter()
-        process = os.fork()
-        if process == 0:
-            try:
-                asyncio.run(work(Path(order["workspace"]), order["kind"]))
-            except BaseException as error:  # noqa: BLE001 (it is told in the answer)
-                print(repr(error), file=sys.stderr, flush=True)
-                os._exit(1)
-            os._exit(0)
-        if order["seconds"] is not None:
-            time.sleep(order["seconds"])
-            os.kill(process, signal.SIGKILL)
-        _, status = os.waitpid(process, 0)
-        answer = {"seconds": time.perf_counter() - start, "killed": os.WIFSIGNALED(status), "status": status}
-        print(json.dumps(answer), flush=True)
-
-
 @pytest.fixture(scope="module")
-def work_and_kill() -> Iterator[Callable[[Path, str, float | None], dict[str, Any]]]:
+def work_and_kill() -> Iterator[Callable[..., dict[str, Any]]]:
     """Change a workspace in another process that is killed after so many seconds, or never."""
-    with subprocess.Popen(
-        [sys.executable, __file__], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, encoding="utf-8"
-    ) as child:
-        assert child.stdin is not None
-        assert child.stdout is not None
-
-        def work_and_kill(workspace: Path, kind: str, seconds: float | None) -> dict[str, Any]:
-            child.stdin.write(json.dumps({"workspace": str(workspace), "kind": kind, "seconds": seconds}) + "\n")
-            child.stdin.flush()
-            answer: dict[str, Any] = json.loads(child.stdout.readline())
-            return answer
-
+    with fork_server(__file__) as work_and_kill:
         yield work_and_kill
-        child.stdin.close()
-        assert child.wait() == 0
 
 
 def put(workspace: Path) -> None:
@@ -165,7 +124,7 @@ def state(workspace: Path) -> dict[str, str | None]:
     return texts
 
 
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="processes are forked, and killed by a signal")
+@needs_fork
 @pytest.mark.parametrize("kind", AFTER)
 async def test_where_a_process_is_killed_each_file_is_the_old_or_the_new(workspace, tmp_path, work_and_kill, kind):
     chance = random.Random(f"2026-11-29 {kind}")
@@ -177,7 +136,7 @@ async def test_where_a_process_is_killed_each_file_is_the_old_or_the_new(workspa
     longest = 0.0
     for _ in range(2):
         put(workspace)
-        answer = work_and_kill(workspace, kind, None)
+        answer = work_and_kill(None, str(workspace), kind)
         longest = answer["seconds"]
         assert (answer["status"], state(workspace)) == (0, after)
     kills, ends = 0, []
@@ -185,7 +144,7 @@ async def test_where_a_process_is_killed_each_file_is_the_old_or_the_new(workspa
         if kills == KILLS or rounds == 4 * KILLS:
             break
         put(workspace)
-        answer = work_and_kill(workspace, kind, chance.uniform(0, longest))
+        answer = work_and_kill(chance.uniform(0, longest), str(workspace), kind)
         assert answer["killed"] or answer["status"] == 0
         kills += answer["killed"]
         for path, text in state(workspace).items():
@@ -273,4 +232,6 @@ if __name__ == "__main__":
     if len(sys.argv) > 1:
         asyncio.run(write(Path(sys.argv[1]), *sys.argv[2:]))
     else:
-        nursery()
+        for module in ("aiosqlite", "filelock", "numpy", "charset_normalizer"):  # each process would import them
+            __import__(module)
+        serve(work)
