@@ -488,7 +488,7 @@ async def test_a_failing_callback_for_problems_is_logged(
         await watching.expect(("added", "memory/a.md", "1 chunk"))
     assert caplog.messages == [
         "The on_problem callback failed (ValueError: not now). The problem: memory/bad.md is a symbolic link to a "
-        "file that is not there."
+        "file that does not exist."
     ]
 
 

@@ -127,7 +127,7 @@ def test_lines_are_read_changed_and_moved(run: Run, workspace: Path) -> None:
         (["forget"], 2, "Give either a PLACE or a --query."),
         (["remember", "x", "--metadata", "session"], 2, "--metadata takes KEY=VALUE, not 'session'."),
         (["remember", "x", "--metadata", "valid_until=soon"], 2, "valid_until must be a date such as 2027-01-31"),
-        (["remember", "x", "--source", "../x"], 2, "cannot be the name of a folder"),
+        (["remember", "x", "--source", "../x"], 2, "is no valid source"),
         (["remember", "x", "--file", "x.txt"], 4, "its name must end in .md or .markdown."),
         (["flush", "none.json"], 2, "none.json cannot be read"),
         (["compact", "--older-than", "soon"], 2, "--older-than must be a date or a number of days, not 'soon'."),

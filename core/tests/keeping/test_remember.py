@@ -603,7 +603,7 @@ async def test_those_that_supersede_each_other_in_a_circle_are_both_found(memory
     results = await memory.search("alpha")
     assert len(results) == 4
     assert [result.outdated for result in results if "lost" in result.text] == [
-        "superseded by nobody, which is not there"
+        "superseded by nobody, which does not exist"
     ]
 
 

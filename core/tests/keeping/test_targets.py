@@ -252,7 +252,7 @@ async def test_a_successor_that_was_forgotten_is_said_to_be_gone(memory):
     new = await memory.remember("zebra two", file="a.md", supersedes="memory/a.md:1")
     await memory.forget(path="memory/a.md", start=new.start_line, end=new.end_line)
     (outdated,) = (await found(memory, "zebra")).values()
-    assert outdated == f"superseded by {new.id}, which is not there"
+    assert outdated == f"superseded by {new.id}, which does not exist"
 
 
 async def test_what_a_link_among_our_files_leads_to_is_not_searched_for_what_was_forgotten(memory, workspace, tmp_path):

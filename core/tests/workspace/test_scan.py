@@ -280,7 +280,7 @@ def test_a_dangling_symlink_is_skipped_and_reported(workspace, write):
     (workspace / "memory" / "gone.md").symlink_to("nowhere.md")
     (workspace / "memory" / "gone.txt").symlink_to("nowhere.txt")
     assert names(workspace) == ["memory/note.md"]
-    assert skipped(workspace) == {"memory/gone.md": "is a symbolic link to a file that is not there"}
+    assert skipped(workspace) == {"memory/gone.md": "is a symbolic link to a file that does not exist"}
 
 
 # --- files that cannot be read -------------------------------------------------------------------------------------
@@ -571,7 +571,7 @@ async def test_an_added_file_must_be_in_the_workspace(memory, workspace, tmp_pat
         ("notes.txt", "notes.txt is not a Markdown file: its name must end in .md or .markdown."),
         ("picture.md", "picture.md is not text: it has NUL bytes and no byte order mark."),
         ("left/out.md", "left/out.md is excluded by files.exclude in kipu.toml."),
-        ("a\0b.md", "'a\\x00b.md' cannot be the path of a file: embedded null byte."),
+        ("a\0b.md", "'a\\x00b.md' is not a valid path: embedded null byte."),
     ],
 )
 async def test_a_file_that_cannot_be_added_is_an_error(workspace, write, config, path, message):
@@ -588,4 +588,4 @@ async def test_files_in_the_hidden_folder_are_not_memory_files(memory, write):
     write(".kipu/note.md", "text")
     with pytest.raises(OutsideWorkspaceError) as caught:
         await memory.add(".kipu/note.md")
-    assert str(caught.value) == (".kipu/note.md is hidden, or in a hidden folder: Kipu keeps no memories there.")
+    assert str(caught.value) == (".kipu/note.md is hidden, or in a hidden folder, where Kipu keeps no memories.")

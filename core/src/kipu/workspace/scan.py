@@ -1,7 +1,7 @@
-"""Finds memory files, and says what is known of them without reading them.
+"""Find memory files, and what is known of them without reading them.
 
-All rules about paths stand here: which files count, what their source and date are, and that nothing is reached
-outside of the workspace and of the folders that its configuration names.
+All rules about paths are here: which files count, what their source and date are, and that nothing is reached outside
+the workspace and the folders that its configuration names.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _DATE = re.compile(r"(\d{4})-(\d{2})-(\d{2})(?!\d)", re.ASCII)
 
 
 class FoundFile(NamedTuple):  # not attrs: a scan makes one for every file, before every search
-    """A memory file on disk: how Kipu names it, where it is, and what tells that it changed."""
+    """A memory file on disk: its name in Kipu, its real path, and what shows that it changed."""
 
     path: str
     real: str
@@ -54,9 +54,10 @@ class FoundFile(NamedTuple):  # not attrs: a scan makes one for every file, befo
 
 @attrs.define
 class Scan:
-    """What is on disk. ``missing`` are the places that are configured and not there, or that cannot be read.
+    """The files on disk.
 
-    ``dangling`` are symbolic links to what is not there: folders, perhaps, of a disk that will be there again.
+    ``missing`` are configured places that do not exist or cannot be read. ``dangling`` are symbolic links to nothing:
+    perhaps to a folder of a disk that is not mounted.
     """
 
     files: dict[str, FoundFile] = attrs.field(factory=dict)
@@ -65,28 +66,28 @@ class Scan:
     dangling: list[str] = attrs.field(factory=list)
 
     def other_name_of(self, real: str) -> FoundFile | None:
-        """The file among those found that is the same by another hard link, if there is one."""
+        """Return the file that is the same by another hard link, if there is one."""
         try:
             if os.stat(real).st_nlink > 1:
                 return next((file for file in self.files.values() if os.path.samefile(file.real, real)), None)
         except OSError:
-            return None  # removed while we looked
+            return None  # removed since
         return None
 
-    def give_up(self, name: str, error: OSError, ending: str = "") -> None:
-        """Note that what is there could not be looked at: what the index has of it is kept."""
+    def add_unreadable(self, name: str, error: OSError, ending: str = "") -> None:
+        """Add a place that cannot be read: what the index has of it is kept."""
         self.missing.append(name)
         self.skipped.append(SkippedFile(printable(name) + ending, f"cannot be read: {error.strerror or error}"))
 
     def covers(self, path: str) -> bool:
-        """Whether the scan could have seen ``path``: not where its folder was missing or could not be read."""
+        """Return whether the scan could have seen ``path``: not if its folder was missing or could not be read."""
         if not self.missing and not self.dangling:
             return True
         return {*self.missing, *self.dangling}.isdisjoint(folders_above(path))
 
 
 def folders_above(path: str) -> Iterator[str]:
-    """The path itself, and every folder above it."""
+    """Yield the path itself, and every folder above it."""
     yield path
     while "/" in path:
         path = path.rpartition("/")[0]
@@ -94,15 +95,15 @@ def folders_above(path: str) -> Iterator[str]:
 
 
 def is_memory_file_name(name: str) -> bool:
-    """Whether a file of that name is Markdown: ``.md`` or ``.markdown``, in any case, and not hidden."""
+    """Return whether a file of that name is Markdown: ``.md`` or ``.markdown``, in any case, and not hidden."""
     return name.lower().endswith(_SUFFIXES) and not name.startswith(".")
 
 
 def source_of(path: str) -> str:
-    """The source label of a memory file.
+    """Return the source label of a memory file.
 
-    It is the first folder below ``memory/``, ``memory`` for files directly in it, and ``external`` elsewhere. What is
-    in ``memory/archive/team/`` came from the source ``team``, and has the label ``archive/team``.
+    It is the first folder below ``memory/``, ``memory`` for files directly in it, and ``external`` elsewhere. Files in
+    ``memory/archive/team/`` came from the source ``team``, and have the label ``archive/team``.
     """
     parts = path.split("/")
     if parts[0] != MEMORY_FOLDER or len(parts) < 2:
@@ -113,7 +114,7 @@ def source_of(path: str) -> str:
 
 
 def date_of(path: str) -> date | None:
-    """The date at the start of the file's name, which makes it a dated file; None for an evergreen one."""
+    """Return the date at the start of the file's name, which makes it a dated file; None for an evergreen one."""
     match = _DATE.match(path.rpartition("/")[2])
     if match is None:
         return None
@@ -129,8 +130,8 @@ class Workspace:
     :param root: the directory.
     :param paths: further files and folders, relative to ``root`` or absolute.
     :param exclude: patterns in the syntax of ``.gitignore``, relative to ``root``.
-    :param max_bytes: the size of the largest file that is taken in.
-    :raises WorkspaceNotFoundError: ``root`` is not there, or is not a directory.
+    :param max_bytes: the size of the largest file that is indexed.
+    :raises WorkspaceNotFoundError: ``root`` does not exist, or is not a directory.
     """
 
     def __init__(
@@ -142,7 +143,7 @@ class Workspace:
             what = "is not a folder" if os.path.lexists(self.root) else "does not exist"
             raise WorkspaceNotFoundError(f"The workspace {root} {what}.{_near(self.root)}")
         self._real_root = os.path.realpath(self.root)
-        # A link that the configuration names is meant to be followed; one that is found on the way is not.
+        # Follow symlinks that the configuration names, not those met during the scan.
         self._further = [self._real(path) for path in paths]
         self._spec = None
         if exclude:
@@ -151,44 +152,44 @@ class Workspace:
             try:
                 self._spec = pathspec.GitIgnoreSpec.from_lines(exclude)
             except (ValueError, re.error) as error:
-                raise ConfigurationError(f"files.exclude has a pattern that cannot be: {error}.") from None
+                raise ConfigurationError(f"files.exclude contains an invalid pattern: {error}.") from None
 
     def _real(self, path: str) -> str:
         try:
             return os.path.realpath(os.path.join(self._real_root, os.path.expanduser(path)))
         except ValueError as error:
-            raise ConfigurationError(f"files.paths has a path that cannot be, {path!r}: {error}.") from None
+            raise ConfigurationError(f"files.paths contains an invalid path, {path!r}: {error}.") from None
 
     @property
     def roots(self) -> list[str]:
-        """Where memory files are looked for: absolute paths, ``memory/`` first."""
+        """The places of memory files: absolute paths, ``memory/`` first."""
         return [os.path.join(self._real_root, MEMORY_FOLDER), *self._further]
 
     @property
     def has_memory(self) -> bool:
-        """Whether there is a place for memory files."""
+        """Whether a place for memory files exists."""
         return any(os.path.exists(root) for root in self.roots)
 
     def name_of(self, real: str) -> str:
-        """The path by which Kipu names a file: relative to the workspace, absolute outside of it, always with /."""
+        """Return the name of a file in Kipu: its path relative to the workspace, or absolute outside of it, with /."""
         if _inside(real, self._real_root):
             real = os.path.relpath(real, self._real_root)
         return real.replace(os.sep, "/") if os.sep != "/" else real
 
     def locate(self, path: str | os.PathLike[str]) -> str:
-        """The real path of a file that somebody names, relative to the workspace or absolute.
+        """Return the real path of a file that a caller names, relative to the workspace or absolute.
 
         :raises OutsideWorkspaceError: it leads out of the workspace and of the configured ``paths``.
-        :raises MemoryFileError: it cannot be the path of a file.
+        :raises MemoryFileError: it is not a valid path.
         """
         try:
             real = os.path.realpath(os.path.join(self._real_root, os.path.expanduser(os.fspath(path))))
         except ValueError as error:
-            raise MemoryFileError(f"{os.fspath(path)!r} cannot be the path of a file: {error}.") from None
+            raise MemoryFileError(f"{os.fspath(path)!r} is not a valid path: {error}.") from None
         if not self.allows(real):
             if _inside(real, self._real_root):
                 raise OutsideWorkspaceError(
-                    f"{os.fspath(path)} is hidden, or in a hidden folder: Kipu keeps no memories there."
+                    f"{os.fspath(path)} is hidden, or in a hidden folder, where Kipu keeps no memories."
                 )
             raise OutsideWorkspaceError(
                 f"{os.fspath(path)} leads out of the workspace {self.root}. Move it into the workspace, or name its "
@@ -197,26 +198,26 @@ class Workspace:
         return real
 
     def plain_name_of(self, path: str) -> str:
-        """The path by which Kipu names what somebody names, symbolic links not followed."""
+        """Return the path by which Kipu names what a caller names, without following symbolic links."""
         return self.name_of(os.path.normpath(os.path.join(self._real_root, os.path.expanduser(path))))
 
     def covers(self, path: str) -> bool:
-        """Whether a path, relative to the workspace or absolute, is where memory files are looked for."""
+        """Return whether a path, relative to the workspace or absolute, is in a place of memory files."""
         path = os.path.normpath(os.path.join(self._real_root, os.path.expanduser(path)))
         return any(_inside(path, root) for root in self.roots)
 
     def excludes_entry(self, folder: str, entry: os.DirEntry[str]) -> bool:
-        """Whether the configuration leaves out what is in a folder."""
+        """Return whether the configuration excludes an entry of a folder."""
         if self._spec is None:
             return False
         return self.excluded(f"{folder}/{entry.name}" + ("/" if entry.is_dir() else ""))
 
     def excluded(self, name: str) -> bool:
-        """Whether the configuration leaves out the file (or, with a slash at its end, the folder) of that name."""
+        """Return whether the configuration excludes the file (or, with a slash at its end, the folder) of that name."""
         return self._spec is not None and self._spec.match_file(name)
 
     def look(self, name: str) -> FoundFile | None:
-        """A single file by its name, where it is there and is a file that may be indexed."""
+        """Return a single file by its name, if it exists and may be indexed."""
         if self.excluded(name):
             return None
         real = os.path.realpath(os.path.join(self._real_root, name))
@@ -228,9 +229,9 @@ class Workspace:
         return _found(name, real, status) if fits else None
 
     def scan(self) -> Scan:
-        """Look at every folder and stat every file; read none.
+        """List every folder and stat every file; read none.
 
-        Folders are walked before symbolic links, and a file that was reached is not listed again under another name.
+        Folders are walked before symbolic links, and each file is listed under one name.
         """
         scan, walk = Scan(), _Walk(self)
         for root in self.roots:
@@ -248,14 +249,14 @@ class Workspace:
             try:
                 walk.link(name, path, scan)
             except FileNotFoundError:
-                continue  # removed while we looked
+                continue  # removed since
             except OSError as error:
-                scan.give_up(name, error)
+                scan.add_unreadable(name, error)
             walk.finish_folders(scan)
         return scan
 
     def allows(self, real: str) -> bool:
-        """Whether a real path is in the workspace or in a configured folder, and in no hidden folder there."""
+        """Return whether a real path is in the workspace or in a configured folder, and in no hidden folder there."""
         for base in (self._real_root, *self._further):
             if _inside(real, base):
                 below = os.path.relpath(real, base).split(os.sep)
@@ -265,7 +266,7 @@ class Workspace:
 
 
 class _Walk:
-    """The state of one scan: what was reached already, and the symbolic links that are still to be followed."""
+    """The state of one scan: what was reached, and the symbolic links that must still be followed."""
 
     def __init__(self, workspace: Workspace) -> None:
         self.workspace = workspace
@@ -276,7 +277,7 @@ class _Walk:
         self._hard_links: set[tuple[int, int]] = set()
 
     def finish_folders(self, scan: Scan) -> None:
-        """Walk what is to be walked. Not by recursion: folders can be nested more deeply than Python calls can."""
+        """Walk the folders that were found. Not by recursion: folders can be nested more deeply than Python calls."""
         while self.folders:
             self._folder(*self.folders.pop(), scan)
 
@@ -288,11 +289,11 @@ class _Walk:
             with os.scandir(real) as found:
                 entries = sorted(found, key=lambda entry: entry.name)
         except FileNotFoundError:
-            return  # removed while we looked
+            return  # removed since
         except OSError as error:
-            scan.give_up(name, error, ending="/")
+            scan.add_unreadable(name, error, ending="/")
             return
-        # Reached by a link, what is here has another name of its own, by which the configuration may leave it out.
+        # A folder reached by a link has a second name, by which the configuration may exclude its content.
         own_name = self.workspace.name_of(real)
         for entry in entries:
             if entry.name.startswith("."):
@@ -303,9 +304,9 @@ class _Walk:
             try:
                 self._entry(child, entry, scan)
             except FileNotFoundError:
-                continue  # removed while we looked
+                continue  # removed since
             except OSError as error:
-                scan.give_up(child, error)
+                scan.add_unreadable(child, error)
 
     def _entry(self, name: str, entry: os.DirEntry[str], scan: Scan) -> None:
         if entry.is_symlink():
@@ -325,7 +326,7 @@ class _Walk:
         is_folder, named_as_file = os.path.isdir(real), is_memory_file_name(name.rpartition("/")[2])
         if not os.path.exists(real):
             if named_as_file:
-                scan.skipped.append(SkippedFile(printable(name), "is a symbolic link to a file that is not there"))
+                scan.skipped.append(SkippedFile(printable(name), "is a symbolic link to a file that does not exist"))
             else:
                 scan.dangling.append(name)
             return
@@ -342,7 +343,7 @@ class _Walk:
             self.file(name, real, os.stat(real), scan)
 
     def named(self, name: str, real: str, scan: Scan) -> None:
-        """Take in a file that stands where a folder would: one of the configured ``paths``, or ``memory`` itself."""
+        """Add a file in the place of a folder: one of the configured ``paths``, or ``memory`` itself."""
         if is_memory_file_name(name.rpartition("/")[2]) and os.path.isfile(real):
             self.file(name, real, os.stat(real), scan)
         else:
@@ -351,7 +352,7 @@ class _Walk:
 
     @staticmethod
     def _contains(real: str, path: str) -> bool:
-        """Whether a link leads to a folder that it stands in: to follow it would be to walk in a circle."""
+        """Return whether a link leads to a folder that contains it: following it would not end."""
         return _inside(os.path.realpath(os.path.dirname(path)), real)
 
     def file(self, name: str, real: str, status: os.stat_result, scan: Scan) -> None:
@@ -379,7 +380,7 @@ class _Walk:
 
 
 def printable(name: str) -> str:
-    """A file name that can be stored and shown, whatever bytes it has."""
+    """Return a file name that can be stored and shown, whatever bytes it has."""
     return name.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
 
 
@@ -394,7 +395,7 @@ def _inside(path: str, folder: str) -> bool:
 
 
 def _near(missing: Path) -> str:
-    """A hint at a neighbour whose name is nearly that of a folder that is not there."""
+    """Return a hint at a neighbour with a name similar to that of a missing folder."""
     from ..plugins.suggest import did_you_mean
 
     try:

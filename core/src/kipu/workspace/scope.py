@@ -1,7 +1,7 @@
-"""Scopes: a memory that writes to, and sees, one source alone.
+"""Scopes: a memory that writes to, and sees, one source only.
 
 A scope has an id, which may be any text: a user's number, an e-mail address, an emoji. Its source is a folder below
-``memory/`` that belongs to no other id on any file system, whatever that does with upper case and Unicode.
+``memory/`` that belongs to no other id, however the file system treats upper case and Unicode.
 """
 
 from __future__ import annotations
@@ -29,17 +29,17 @@ _NO_FOLDER = re.compile(r'[/\\\0-\x1f\x7f<>:"|?*]')
 
 
 def label_of(scope: Any) -> str:
-    """The source of a scope: its id where that is a safe name for a folder, else a readable part of it and a hash.
+    """Return the source of a scope: its id if that is a safe folder name, else a readable part of it and a hash.
 
     :raises ConfigurationError: the id is no text, or empty.
     """
     if not isinstance(scope, str) or not scope:
         raise ConfigurationError(f"scope must be the id of a scope, a text that is not empty, not {scope!r}.")
     is_free = scope not in _RESERVED and scope.split(".", maxsplit=1)[0] not in _DEVICES
-    # A folder with the name of a memory file would be in that file's way.
+    # A folder with the name of a memory file would take the place of that file.
     if _SAFE.fullmatch(scope) and is_free and not is_memory_file_name(scope):
         return scope
-    # 64 bits: who could choose ids freely would need 2^64 tries for one that has the folder of another.
+    # 64 bits: an attacker who chooses ids would need about 2^64 tries for one with the folder of another.
     digest = hashlib.sha256(scope.encode("utf-8", "surrogatepass")).hexdigest()[:16]
     plain = unicodedata.normalize("NFKD", scope).encode("ascii", "ignore").decode("ascii").lower()
     readable = re.sub("[^a-z0-9]+", "-", plain).strip("-")[:32].strip("-")
@@ -47,26 +47,26 @@ def label_of(scope: Any) -> str:
 
 
 def check_source(source: Any) -> str:
-    """A source that may be written to: the name of a folder below ``memory/``, or ``memory`` itself.
+    """Return a source that may be written to: the name of a folder below ``memory/``, or ``memory`` itself.
 
-    :raises QueryError: no folder can have that name, or it is one that Kipu keeps for itself.
+    :raises QueryError: no folder can have that name, or it is reserved.
     """
     if not isinstance(source, str):
         raise QueryError(f"source must be the label of a source, not {source!r}.")
     if source == MEMORY_FOLDER:
         return source
     if not source or source != source.strip() or source.startswith(".") or source.endswith(".") or len(source) > 120:
-        raise QueryError(f"{source!r} cannot be the name of a folder below memory/, as the label of a source is.")
+        raise QueryError(f"{source!r} is no valid source: it must be the name of a folder below memory/.")
     if _NO_FOLDER.search(source) or source.split(".", maxsplit=1)[0].lower() in _DEVICES:
-        raise QueryError(f"{source!r} cannot be the name of a folder below memory/, as the label of a source is.")
+        raise QueryError(f"{source!r} is no valid source: it must be the name of a folder below memory/.")
     if source in _RESERVED:
-        raise QueryError(f'Nothing new is written to the source "{source}": Kipu gives that label itself.')
+        raise QueryError(f'The source "{source}" is reserved: choose another name.')
     return source.encode("utf-8", "replace").decode("utf-8")
 
 
 @attrs.frozen
 class Scope:
-    """What one memory may see: everything where ``label`` is None, else the one source, and what was archived of it.
+    """What one memory sees: everything if ``label`` is None, else one source and its archive.
 
     ``id`` is what the label was made from.
     """
@@ -76,7 +76,7 @@ class Scope:
 
     @classmethod
     def of(cls, id: Any) -> Scope:
-        """The scope with that id; None is everything.
+        """Return the scope with that id; None is everything.
 
         :raises ConfigurationError: the id is no text, or empty.
         """
@@ -84,11 +84,11 @@ class Scope:
 
     @property
     def archive(self) -> str:
-        """The label of what was archived of it."""
+        """The label of its archive."""
         return ARCHIVE if self.label is None else f"{ARCHIVE}/{self.label}"
 
     def source(self, asked: str | None) -> str | None:
-        """The source to search, where ``asked`` was asked for.
+        """Return the source to search if ``asked`` was requested.
 
         :raises OutsideScopeError: it belongs to another scope.
         """
@@ -99,24 +99,24 @@ class Scope:
         if asked in (ARCHIVE, self.archive):
             return self.archive
         raise OutsideScopeError(
-            f'This memory has the scope "{self.label}", and sees no other source. For "{asked}", open another memory.'
+            f'This memory has the scope "{self.label}", and sees no other source. Open another memory for "{asked}".'
         )
 
     def sees(self, path: str) -> bool:
-        """Whether a file, by the path that Kipu names it by, belongs to the scope."""
+        """Return whether a file, by its path in Kipu, belongs to the scope."""
         return self.label is None or source_of(path) in (self.label, self.archive)
 
     def sees_source(self, source: str) -> bool:
-        """Whether a source belongs to the scope."""
+        """Return whether a source belongs to the scope."""
         return self.label is None or source in (self.label, self.archive)
 
     @property
     def sources(self) -> tuple[str, ...]:
-        """The sources that belong to it; none where it is everything."""
+        """The sources that belong to it; none if it is everything."""
         return () if self.label is None else (self.label, self.archive)
 
     def sees_folder(self, folder: str) -> bool:
-        """Whether something of the scope may be in a folder."""
+        """Return whether a folder may contain files of the scope."""
         if self.label is None or self.sees(f"{folder}/any.md"):
             return True
         own = f"{MEMORY_FOLDER}/{self.label}", f"{MEMORY_FOLDER}/{self.archive}"
@@ -125,12 +125,12 @@ class Scope:
     def check(self, path: str, named: object = None) -> None:
         """Raise OutsideScopeError unless the file of that path belongs to the scope.
 
-        :param named: what the caller called it, which is all that is told: not where a link leads.
+        :param named: what the caller called it, for the message: it must not reveal where a link leads.
         """
         if not self.sees(path):
             name = path if named is None else str(named)
             raise OutsideScopeError(f'This memory has the scope "{self.label}", and {name} does not belong to it.')
 
     def seen(self, paths: Iterable[str]) -> list[str]:
-        """Those of the paths that belong to the scope."""
+        """Return those of the paths that belong to the scope."""
         return [path for path in paths if self.sees(path)]

@@ -1,4 +1,4 @@
-"""Turns the bytes of a memory file into text, and its text into bytes again."""
+"""Decode the bytes of a memory file, and encode its text again."""
 
 from __future__ import annotations
 
@@ -9,24 +9,24 @@ __all__ = ["NotTextError", "TextFile", "decode"]
 
 
 class NotTextError(ValueError):
-    """The bytes of a file are not text in any encoding that we can tell."""
+    """The bytes of a file are not text in any known encoding."""
 
 
 def decode(data: bytes) -> str:
-    """The text of a file: UTF-8, UTF-16 or UTF-32 by its byte order mark, UTF-8, or what charset-normalizer finds.
+    """Return the text of a file: by its byte order mark, as UTF-8, or in what charset-normalizer finds.
 
     Line ends become ``\\n``.
 
-    :raises NotTextError: the bytes are no text.
+    :raises NotTextError: the bytes are not text.
     """
     _, text, _ = _decoded(data)
     return text.replace("\r\n", "\n").replace("\r", "\n") if "\r" in text else text
 
 
 class TextFile(NamedTuple):
-    """A text with all that it takes to write it back as it was.
+    """A text with all that is needed to write it back unchanged.
 
-    ``lines`` have their own ends; the last one has none where the file does not end with one. Counted from 1, they are
+    ``lines`` include their line ends; the last one has none if the file does not end with one. Counted from 1, they are
     the lines of `decode`. ``mark`` is the byte order mark.
     """
 
@@ -36,9 +36,9 @@ class TextFile(NamedTuple):
 
     @classmethod
     def parse(cls, data: bytes) -> TextFile:
-        """The text of a file.
+        """Return the text of a file.
 
-        :raises NotTextError: the bytes are no text, or would not be the same after they were written back.
+        :raises NotTextError: the bytes are not text, or would change when they are written back.
         """
         mark, text, encoding = _decoded(data)
         parsed = cls(_LINES.findall(text), encoding, mark)
@@ -48,17 +48,17 @@ class TextFile(NamedTuple):
 
     @property
     def line_end(self) -> str:
-        """What ends its lines: what ends the first one."""
+        """The line end of the first line, for new lines."""
         first = self.lines[0] if self.lines else ""
         return first[len(first.rstrip("\r\n")) :] or "\n"
 
     @property
     def plain_lines(self) -> list[str]:
-        """The lines without their ends."""
+        """The lines without their line ends."""
         return [line.rstrip("\r\n") for line in self.lines]
 
     def data(self) -> bytes:
-        """The bytes of the file.
+        """Return the bytes of the file.
 
         :raises UnicodeEncodeError: its encoding has no form for a character.
         """
@@ -66,7 +66,7 @@ class TextFile(NamedTuple):
 
 
 def _decoded(data: bytes) -> tuple[bytes, str, str]:
-    """The byte order mark, the text behind it, and the encoding that it is in."""
+    """Return the byte order mark, the text after it, and its encoding."""
     for mark, encoding in _MARKS:
         if data.startswith(mark):
             try:
@@ -83,7 +83,7 @@ def _decoded(data: bytes) -> tuple[bytes, str, str]:
 
 
 def _guessed(data: bytes) -> str:
-    """The encoding of bytes that are in some older one."""
+    """Return the encoding of bytes that are not Unicode."""
     # A few accented letters in an English note give statistics nothing to work with ("na\u00efve" comes out as Urdu);
     # Windows-1252 is what such bytes mostly are. https://encoding.spec.whatwg.org/ makes it the default likewise.
     foreign = bytes(byte for byte in data if byte >= 0x80)
