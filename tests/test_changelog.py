@@ -20,23 +20,23 @@ def metadata(path: Path) -> dict[str, Any]:
     return project
 
 
-def test_the_newest_version_of_the_changelog_is_that_of_the_kernel() -> None:
+def test_the_newest_version_of_the_changelog_is_that_of_the_kernel():
     versions = re.findall(r"^## \[(.+?)\]", (ROOT / "CHANGELOG.md").read_text("utf-8"), re.MULTILINE)
     assert versions[0] == kipu.__version__
 
 
-def test_the_version_of_the_kernel_is_written_once() -> None:
+def test_the_version_of_the_kernel_is_written_once():
     project = metadata(ROOT / "core/pyproject.toml")
     assert "version" not in project
     assert "version" in project["dynamic"]
 
 
 @pytest.mark.parametrize("path", PROJECTS, ids=lambda path: path.parent.relative_to(ROOT).as_posix())
-def test_all_distributions_have_the_version_of_the_kernel(path: Path) -> None:
+def test_all_distributions_have_the_version_of_the_kernel(path):
     assert metadata(path)["version"] == kipu.__version__
 
 
-def test_the_standard_plugins_of_the_root_are_those_of_this_repository() -> None:
+def test_the_standard_plugins_of_the_root_are_those_of_this_repository():
     names = {metadata(path)["name"] for path in ROOT.glob("plugins/*/*/pyproject.toml")} | {"kipu-core"}
     required = {re.split(r"[<>=~ ]", dependency)[0] for dependency in metadata(ROOT / "pyproject.toml")["dependencies"]}
     assert required <= names

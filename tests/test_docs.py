@@ -118,7 +118,7 @@ def workspace(tmp_path: Path, demo: Path, monkeypatch: pytest.MonkeyPatch) -> Pa
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
 @pytest.mark.usefixtures("workspace")
-def test_what_a_page_shows_is_what_happens(page: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_a_page_shows_is_what_happens(page, capsys):
     names: dict[str, Any] = {"__name__": "page"}
     with asyncio.Runner() as runner:
         for block in blocks_of(page):
@@ -213,11 +213,11 @@ def clean(text: str) -> str:
         ("path     source\none.md   team", "path\tsource\none.md\tteam", True),
     ],
 )
-def test_dots_stand_for_what_differs(expected: str, shown: str, same: bool) -> None:
+def test_dots_stand_for_what_differs(expected, shown, same):
     assert matches(expected, shown) is same
 
 
-def test_a_block_can_be_left_out_with_a_reason(tmp_path: Path) -> None:
+def test_a_block_can_be_left_out_with_a_reason(tmp_path):
     page = tmp_path / "page.md"
     page.write_text(
         "<!-- not run: needs a key -->\n\n```python\nraise ValueError\n```\n\n```python\nx = 1\n```\n", "utf-8"
@@ -225,12 +225,12 @@ def test_a_block_can_be_left_out_with_a_reason(tmp_path: Path) -> None:
     assert [block.excuse for block in blocks_of(page)] == ["needs a key", None]
 
 
-def test_a_console_block_is_commands_and_their_output() -> None:
+def test_a_console_block_is_commands_and_their_output():
     text = '$ kipu search "why redis"  # a comment\nfound\nit\n$ kipu files\n'
     assert list(sessions(text)) == [(["kipu", "search", "why redis"], "found\nit\n"), (["kipu", "files"], "")]
 
 
-def test_a_block_with_a_title_is_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_block_with_a_title_is_a_file(tmp_path, monkeypatch):
     page = tmp_path / "page.md"
     page.write_text('```toml title="made/kipu.toml"\n[search]\n```\n', "utf-8")
     monkeypatch.chdir(tmp_path)
@@ -239,7 +239,7 @@ def test_a_block_with_a_title_is_a_file(tmp_path: Path, monkeypatch: pytest.Monk
     assert (tmp_path / "made/kipu.toml").read_text("utf-8") == "[search]\n"
 
 
-def test_what_a_block_prints_is_compared_with_its_comments(tmp_path: Path) -> None:
+def test_what_a_block_prints_is_compared_with_its_comments(tmp_path):
     block = Block("python", None, "print(1)\nprint(2)\n#> 1\n#> 2\n", 1, None)
     check_printed(tmp_path, block, "1\n2\n")
     with pytest.raises(AssertionError):

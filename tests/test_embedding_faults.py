@@ -25,8 +25,6 @@ from embedding_server import (
     ZERO,
     Dropped,
     EmbeddingServer,
-    Fault,
-    Items,
     Slow,
     Status,
     Trickle,
@@ -83,9 +81,7 @@ REFUSED = "http://127.0.0.1:9/v1"  # the port "discard", which is unused
 
 
 @pytest.mark.parametrize("strategy", ["hybrid", "vector"])
-async def test_a_search_goes_on_by_words_when_the_provider_is_down(
-    workspace: Path, write: Write, strategy: str
-) -> None:
+async def test_a_search_goes_on_by_words_when_the_provider_is_down(workspace, write, strategy):
     fill(write, 20)
     with EmbeddingServer() as server:
         async with opened(workspace, server.url, strategy) as memory:
@@ -98,18 +94,14 @@ async def test_a_search_goes_on_by_words_when_the_provider_is_down(
 
 
 @pytest.mark.parametrize("strategy", ["hybrid", "vector", "keyword"])
-async def test_an_empty_workspace_is_searched_without_an_error(
-    workspace: Path, server: EmbeddingServer, strategy: str
-) -> None:
+async def test_an_empty_workspace_is_searched_without_an_error(workspace, server, strategy):
     async with opened(workspace, server.url, strategy) as memory:
         assert await memory.search("pier7") == []
     assert server.count == 0
 
 
 @pytest.mark.parametrize("strategy", ["hybrid", "vector"])
-async def test_an_index_that_was_built_without_vectors_gets_them(
-    workspace: Path, write: Write, server: EmbeddingServer, strategy: str
-) -> None:
+async def test_an_index_that_was_built_without_vectors_gets_them(workspace, write, server, strategy):
     fill(write, 20)
     async with opened(workspace, server.url, "keyword") as memory:
         await memory.index()
@@ -126,9 +118,7 @@ async def test_an_index_that_was_built_without_vectors_gets_them(
 # --- 3: an outage while indexing loses vectors for ever, and nobody is told -------------------------------------------
 
 
-async def test_an_outage_while_indexing_is_told_and_heals_by_itself(
-    workspace: Path, write: Write, server: EmbeddingServer
-) -> None:
+async def test_an_outage_while_indexing_is_told_and_heals_by_itself(workspace, write, server):
     fill(write, 20)
     server.then(None)
     server.always(Status(503))
@@ -146,9 +136,7 @@ async def test_an_outage_while_indexing_is_told_and_heals_by_itself(
         assert (await memory.status()).pending_vectors == 0
 
 
-def test_an_outage_while_indexing_shows_in_the_exit_code(
-    workspace: Path, write: Write, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_an_outage_while_indexing_shows_in_the_exit_code(workspace, write, capsys):
     write("memory/a.md", "pier7\n")
     options = ", ".join(f"{name} = {json.dumps(value)}" for name, value in embedder(REFUSED).items())
     write("kipu.toml", f"[index]\nembedder = {{ {options} }}\n")
@@ -189,9 +177,7 @@ def test_an_outage_while_indexing_shows_in_the_exit_code(
     ],
     ids=lambda value: re.sub(" at 0x[0-9a-f]+", "", str(value)),  # the same in every process that runs tests
 )
-async def test_a_failure_costs_a_handful_of_calls(
-    workspace: Path, write: Write, server: EmbeddingServer, fault: Fault, most: int
-) -> None:
+async def test_a_failure_costs_a_handful_of_calls(workspace, write, server, fault, most):
     fill(write)
     server.always(fault)
     async with opened(workspace, server.url) as memory:
@@ -209,7 +195,7 @@ async def test_a_failure_costs_a_handful_of_calls(
 
 
 @pytest.mark.slow
-async def test_no_answer_in_time_costs_one_call(workspace: Path, write: Write, server: EmbeddingServer) -> None:
+async def test_no_answer_in_time_costs_one_call(workspace, write, server):
     write("memory/a.md", "pier7\n")
     server.always(Slow(60.0))
     async with opened(workspace, server.url, timeout=5) as memory:
@@ -219,9 +205,7 @@ async def test_no_answer_in_time_costs_one_call(workspace: Path, write: Write, s
 
 
 @pytest.mark.slow
-async def test_a_server_that_sends_a_byte_now_and_then_is_given_up_in_time(
-    workspace: Path, write: Write, server: EmbeddingServer
-) -> None:
+async def test_a_server_that_sends_a_byte_now_and_then_is_given_up_in_time(workspace, write, server):
     write("memory/a.md", "pier7\n")
     server.always(Trickle())
     async with opened(workspace, server.url, timeout=5) as memory:
@@ -231,9 +215,7 @@ async def test_a_server_that_sends_a_byte_now_and_then_is_given_up_in_time(
         assert "did not answer within 5 seconds" in results.notices[0]
 
 
-async def test_a_text_that_the_provider_refuses_is_named_and_then_left_alone(
-    workspace: Path, write: Write, server: EmbeddingServer
-) -> None:
+async def test_a_text_that_the_provider_refuses_is_named_and_then_left_alone(workspace, write, server):
     fill(write, 20)
     server.refuse("poison", Status(400, "This input is not allowed."))
     async with opened(workspace, server.url) as memory:
@@ -252,9 +234,7 @@ async def test_a_text_that_the_provider_refuses_is_named_and_then_left_alone(
     assert (degraded, server.count - count) == ([True, False, False, False], 1)
 
 
-async def test_files_that_are_not_at_fault_are_not_named(
-    workspace: Path, write: Write, server: EmbeddingServer
-) -> None:
+async def test_files_that_are_not_at_fault_are_not_named(workspace, write, server):
     fill(write, 20)
     server.always(Status(401))
     for _ in range(3):
@@ -266,8 +246,8 @@ async def test_files_that_are_not_at_fault_are_not_named(
 
 
 async def test_the_earlier_model_is_asked_with_the_key_that_is_configured_and_no_other(
-    workspace: Path, write: Write, server: EmbeddingServer, monkeypatch: pytest.MonkeyPatch
-) -> None:
+    workspace, write, server, monkeypatch
+):
     monkeypatch.setenv("OPENAI_API_KEY", "sk-of-the-environment")
     fill(write, 20)
     async with opened(workspace, server.url) as memory:
@@ -280,9 +260,7 @@ async def test_the_earlier_model_is_asked_with_the_key_that_is_configured_and_no
     assert [request.headers["authorization"] for request in server.requests] == ["Bearer sk-test"]
 
 
-async def test_refused_connections_cost_one_call(
-    workspace: Path, write: Write, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_refused_connections_cost_one_call(workspace, write, monkeypatch):
     fill(write, 20)
     async with opened(workspace, REFUSED) as memory:
         kind = memory.plugins.find("embedder", "litellm").factory
@@ -298,7 +276,7 @@ async def test_refused_connections_cost_one_call(
         assert len(calls) == 1
 
 
-async def test_only_a_text_that_is_too_long_is_split(workspace: Path, write: Write) -> None:
+async def test_only_a_text_that_is_too_long_is_split(workspace, write):
     for number in range(20):
         write(f"memory/{number:03}.md", f"The harbour{number} has ferries.\n")
     words = [f"quay{number}" for number in range(600)]
@@ -318,9 +296,7 @@ async def test_only_a_text_that_is_too_long_is_split(workspace: Path, write: Wri
 
 
 @pytest.mark.parametrize("fault", [NOT_A_NUMBER, INFINITE, ZERO], ids=["NaN", "infinite", "zero"])
-async def test_a_bad_vector_is_refused_by_file_and_line(
-    workspace: Path, write: Write, server: EmbeddingServer, fault: Items
-) -> None:
+async def test_a_bad_vector_is_refused_by_file_and_line(workspace, write, server, fault):
     fill(write, 20)
     server.spoil("pier7", fault)
     async with opened(workspace, server.url) as memory:
@@ -344,8 +320,8 @@ async def test_a_bad_vector_is_refused_by_file_and_line(
     ],
 )
 async def test_damage_in_the_index_of_vectors_changes_no_answer_and_is_repaired_by_force(
-    workspace: Path, write: Write, server: EmbeddingServer, statement: str
-) -> None:
+    workspace, write, server, statement
+):
     pytest.importorskip("sqlite_vec")
     fill(write, 5)
     (workspace / "memory/long.md").unlink()
@@ -387,9 +363,7 @@ def changed_by(workspace: Path, statement: str) -> bool:
 
 
 @pytest.mark.parametrize("strategy", ["vector", "hybrid"])
-async def test_searches_at_once_while_another_memory_mends_the_index_answer(
-    workspace: Path, write: Write, server: EmbeddingServer, strategy: str
-) -> None:
+async def test_searches_at_once_while_another_memory_mends_the_index_answer(workspace, write, server, strategy):
     fill(write, 40)
     (workspace / "memory/long.md").unlink()
     async with opened(workspace, server.url, strategy) as one, opened(workspace, server.url, strategy) as other:
@@ -406,9 +380,7 @@ async def test_searches_at_once_while_another_memory_mends_the_index_answer(
 
 
 @pytest.mark.parametrize("change", [{"model": "openai/other"}, {"dimensions": 32}], ids=["model", "dimension"])
-async def test_another_model_or_dimension_is_embedded_anew(
-    workspace: Path, write: Write, server: EmbeddingServer, change: dict[str, Any], monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_another_model_or_dimension_is_embedded_anew(workspace, write, server, change, monkeypatch):
     monkeypatch.setenv("TEST_KEY", "sk-test")
     change = change | {"api_key": {"env": "TEST_KEY"}}
     fill(write, 20)
@@ -431,9 +403,7 @@ async def test_another_model_or_dimension_is_embedded_anew(
         assert server.count == count + 1  # the query: what was embedded before is there still
 
 
-async def test_a_provider_that_changes_the_dimension_under_the_same_name_is_refused(
-    workspace: Path, write: Write, server: EmbeddingServer
-) -> None:
+async def test_a_provider_that_changes_the_dimension_under_the_same_name_is_refused(workspace, write, server):
     fill(write, 20)
     async with opened(workspace, server.url) as memory:
         await memory.index()
@@ -445,9 +415,7 @@ async def test_a_provider_that_changes_the_dimension_under_the_same_name_is_refu
         assert (await memory.search("pier8"))[0].path == "memory/008.md"
 
 
-async def test_a_provider_that_has_changed_its_model_is_told_of_and_embeds_anew_by_force(
-    workspace: Path, write: Write, server: EmbeddingServer
-) -> None:
+async def test_a_provider_that_has_changed_its_model_is_told_of_and_embeds_anew_by_force(workspace, write, server):
     fill(write, 20)
     (workspace / "memory/long.md").unlink()
     async with opened(workspace, server.url) as memory:
@@ -470,9 +438,7 @@ async def test_a_provider_that_has_changed_its_model_is_told_of_and_embeds_anew_
 # --- a memory that is not async --------------------------------------------------------------------------------------
 
 
-def test_a_memory_that_is_not_async_closes_though_the_library_has_tasks_of_its_own(
-    workspace: Path, write: Write, server: EmbeddingServer
-) -> None:
+def test_a_memory_that_is_not_async_closes_though_the_library_has_tasks_of_its_own(workspace, write, server):
     fill(write, 3)
     ended: list[str] = []
 
@@ -503,9 +469,7 @@ def test_a_memory_that_is_not_async_closes_though_the_library_has_tasks_of_its_o
     ],
     ids=["Chinese", "Japanese", "Thai"],
 )
-async def test_diversity_tells_texts_in_scripts_without_spaces_apart(
-    workspace: Path, write: Write, query: str, alike: str, other: str
-) -> None:
+async def test_diversity_tells_texts_in_scripts_without_spaces_apart(workspace, write, query, alike, other):
     write("memory/a.md", f"{alike}\n")
     write("memory/b.md", f"{alike} \n\n\n")
     write("memory/c.md", f"{other}\n")
@@ -517,7 +481,7 @@ async def test_diversity_tells_texts_in_scripts_without_spaces_apart(
 # --- 22: MMR is cubic -------------------------------------------------------------------------------------------------
 
 
-async def test_the_work_of_diversity_grows_with_the_square_of_the_candidates(workspace: Path) -> None:
+async def test_the_work_of_diversity_grows_with_the_square_of_the_candidates(workspace):
     from kipu import Hit, Query
     from kipu.types import StoredChunk
 
@@ -551,9 +515,7 @@ async def test_the_work_of_diversity_grows_with_the_square_of_the_candidates(wor
 # --- 23: vectors are compared one by one with a scalar function ----
 
 
-async def test_vectors_are_searched_by_an_index_of_nearest_neighbours(
-    workspace: Path, write: Write, server: EmbeddingServer, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_vectors_are_searched_by_an_index_of_nearest_neighbours(workspace, write, server, monkeypatch):
     from kipu.sqlite import choose_driver
 
     if not hasattr(choose_driver().Connection, "enable_load_extension"):

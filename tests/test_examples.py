@@ -44,16 +44,14 @@ def found(environment: Environment, workspace: Path, *arguments: str) -> list[st
 
 
 @pytest.mark.parametrize("plugin", PLUGINS)
-def test_the_tests_of_an_example_pass_where_its_wheel_is_installed(
-    with_examples: Environment, tmp_path: Path, plugin: str
-) -> None:
+def test_the_tests_of_an_example_pass_where_its_wheel_is_installed(with_examples, tmp_path, plugin):
     # A copy, from where Python does not see the plugin's source.
     shutil.copytree(EXAMPLES / plugin / "tests", tmp_path / "tests", ignore=shutil.ignore_patterns("__pycache__"))
     done = with_examples.run("pytest", "tests", cwd=tmp_path)
     assert done.returncode == 0, done.stdout + done.stderr
 
 
-def test_installed_examples_are_listed_as_plugins(with_examples: Environment, workspace: Path) -> None:
+def test_installed_examples_are_listed_as_plugins(with_examples, workspace):
     done = with_examples.kipu("plugins", "--json", cwd=workspace)
     listed = json.loads(done.stdout)
     states = {plugin["distribution"]: (plugin["registers"], plugin["state"]) for plugin in listed["plugins"]}
@@ -62,18 +60,18 @@ def test_installed_examples_are_listed_as_plugins(with_examples: Environment, wo
     assert listed["problems"] == []
 
 
-def test_an_option_of_a_plugin_becomes_a_flag_of_search(with_examples: Environment, workspace: Path) -> None:
+def test_an_option_of_a_plugin_becomes_a_flag_of_search(with_examples, workspace):
     assert found(with_examples, workspace).count("memory/timetable.md") > 1
     best = found(with_examples, workspace, "--hits-per-file", "1")
     assert sorted(best) == ["memory/2026-11-28.md", "memory/timetable.md"]
 
 
-def test_the_strategy_of_a_plugin_can_be_asked_for(with_examples: Environment, workspace: Path) -> None:
+def test_the_strategy_of_a_plugin_can_be_asked_for(with_examples, workspace):
     assert found(with_examples, workspace, "--strategy", "newest") == ["memory/2026-11-28.md"]
 
 
 @pytest.mark.parametrize("program", SEARCHING)
-def test_a_program_prints_where_it_stands(with_examples: Environment, workspace: Path, program: str) -> None:
+def test_a_program_prints_where_it_stands(with_examples, workspace, program):
     done = with_examples.run(
         "python", str(EXAMPLES / program), str(workspace), "when was the ferry late", cwd=workspace
     )
@@ -99,7 +97,7 @@ def run_program(program: str, *arguments: str) -> str:
     return done.stdout
 
 
-def test_an_agent_loop_recalls_what_it_was_told(tmp_path: Path) -> None:
+def test_an_agent_loop_recalls_what_it_was_told(tmp_path):
     (tmp_path / "memory").mkdir()
     printed = run_program(
         "agent_loop.py", str(tmp_path), "We chose Valkey.", "Which cache did we choose?", "We  chose Valkey."
@@ -113,7 +111,7 @@ def test_an_agent_loop_recalls_what_it_was_told(tmp_path: Path) -> None:
     ]
 
 
-def test_two_agents_share_a_workspace_and_keep_to_themselves(tmp_path: Path) -> None:
+def test_two_agents_share_a_workspace_and_keep_to_themselves(tmp_path):
     (tmp_path / "memory").mkdir()
     current, outdated, own = run_program("two_agents.py", str(tmp_path)).splitlines()
     assert current == "- The bridge was built in 1847, says the town's archive.  [current]"
@@ -121,7 +119,7 @@ def test_two_agents_share_a_workspace_and_keep_to_themselves(tmp_path: Path) -> 
     assert own == "Of what is the researcher's own, the writer sees 0 notes."
 
 
-def test_a_session_that_ends_is_flushed(tmp_path: Path) -> None:
+def test_a_session_that_ends_is_flushed(tmp_path):
     (tmp_path / "memory").mkdir()
     conversation = tmp_path / "conversation.json"
     conversation.write_text(json.dumps([{"role": "user", "content": "We chose Valkey."}]), "utf-8")
@@ -137,12 +135,12 @@ def test_a_session_that_ends_is_flushed(tmp_path: Path) -> None:
         assert run_program("end_of_session.py", str(tmp_path), str(conversation)) == "Nothing new to remember.\n"
 
 
-def test_a_custom_strategy_finds_what_was_written_last(workspace: Path) -> None:
+def test_a_custom_strategy_finds_what_was_written_last(workspace):
     printed = run_program("custom_strategy.py", str(workspace), "anything")
     assert printed == "memory/2026-11-28.md:1-3  1.00\n"
 
 
-def test_a_session_without_a_flusher_is_told_what_to_configure(tmp_path: Path) -> None:
+def test_a_session_without_a_flusher_is_told_what_to_configure(tmp_path):
     (tmp_path / "conversation.json").write_text(json.dumps([{"role": "user", "content": "We chose Valkey."}]), "utf-8")
     done = started("end_of_session.py", str(tmp_path), str(tmp_path / "conversation.json"))
     assert (done.returncode, done.stdout) == (1, "")
@@ -151,7 +149,7 @@ def test_a_session_without_a_flusher_is_told_what_to_configure(tmp_path: Path) -
 
 
 @pytest.mark.parametrize("program", sorted(path.name for path in EXAMPLES.glob("*.py")))
-def test_what_kipu_raises_is_said_in_a_line(tmp_path: Path, program: str) -> None:
+def test_what_kipu_raises_is_said_in_a_line(tmp_path, program):
     conversation = tmp_path / "conversation.json"
     conversation.write_text("[]", "utf-8")
     missing = tmp_path / "missing"
@@ -160,7 +158,7 @@ def test_what_kipu_raises_is_said_in_a_line(tmp_path: Path, program: str) -> Non
     assert done.stderr == f"The workspace {missing} does not exist.\n"
 
 
-def test_every_example_is_run_and_listed() -> None:
+def test_every_example_is_run_and_listed():
     listed = (EXAMPLES / "README.md").read_text("utf-8")
     tested = Path(__file__).read_text("utf-8")
     for path in EXAMPLES.iterdir():

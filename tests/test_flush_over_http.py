@@ -18,9 +18,8 @@ from completion_server import CompletionServer, Status
 from kipu.cli import main
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
 
-    Write = Callable[[str, str], Path]
 
 MESSAGES = [
     {"role": "user", "content": "We chose Valkey for the cache, since Redis changed its licence."},
@@ -43,13 +42,7 @@ def days_ago(days: int) -> str:
     return (date.today() - timedelta(days=days)).isoformat()  # noqa: DTZ011 (the day of this machine)
 
 
-def test_flush_and_compact_on_the_command_line(
-    workspace: Path,
-    server: CompletionServer,
-    write: Write,
-    capsys: pytest.CaptureFixture[str],
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_flush_and_compact_on_the_command_line(workspace, server, write, capsys, monkeypatch):
     monkeypatch.chdir(workspace)
     write(
         "kipu.toml",

@@ -58,31 +58,31 @@ def name_of(path: Path) -> str:
 
 
 @pytest.mark.parametrize("path", [*KERNEL_FILES, KERNEL / "__init__.py"], ids=name_of)
-def test_the_kernel_never_imports_a_plugin(path: Path) -> None:
+def test_the_kernel_never_imports_a_plugin(path):
     assert not [name for name in imported(path, package_of(path)) if name.startswith("kipu_")]
 
 
-def test_the_hookspecs_import_nothing_of_ours_at_run_time() -> None:
+def test_the_hookspecs_import_nothing_of_ours_at_run_time():
     tree = ast.parse((KERNEL / "hookspecs.py").read_text("utf-8"))
     assert not [node for node in tree.body if isinstance(node, ast.ImportFrom) and node.level]
 
 
 @pytest.mark.parametrize("path", PLUGIN_FILES, ids=name_of)
-def test_a_plugin_imports_only_the_contract(path: Path) -> None:
+def test_a_plugin_imports_only_the_contract(path):
     allowed = CONTRACT_OF_TESTS if {"tests", "examples"} & set(path.relative_to(ROOT).parts) else CONTRACT
     names = {name for name in imported(path, "") if name.split(".")[0] == "kipu"}
     assert names <= allowed
 
 
 @pytest.mark.parametrize("path", PLUGIN_FILES, ids=name_of)
-def test_a_plugin_never_imports_another_plugin(path: Path) -> None:
+def test_a_plugin_never_imports_another_plugin(path):
     own = {child.stem for parent in path.parents for child in parent.glob("kipu_*")}
     names = {name.split(".")[0] for name in imported(path, "") if name.startswith("kipu_")}
     assert names <= own | DATA
 
 
 @pytest.mark.parametrize("path", PLUGIN_FILES, ids=name_of)
-def test_a_plugin_reads_the_views_and_no_table_of_the_kernel(path: Path) -> None:
+def test_a_plugin_reads_the_views_and_no_table_of_the_kernel(path):
     tables = "|".join(kernel_tables())
     statements = re.findall(rf"\b(?:FROM|JOIN|INTO|UPDATE)\s+(?:{tables})\b", path.read_text("utf-8"))
     assert not statements

@@ -25,21 +25,21 @@ def modules_loaded_by(code: str) -> set[str]:
     return set(done.stdout.rpartition("loaded:")[2].split())
 
 
-def test_importing_kipu_loads_nothing_heavy() -> None:
+def test_importing_kipu_loads_nothing_heavy():
     assert not loaded_by("import kipu") & HEAVY_FOR_IMPORT
 
 
 @pytest.mark.parametrize("arguments", [["--help"], ["--version"], ["search", "--help"]], ids=" ".join)
-def test_asking_for_help_loads_nothing_heavy(arguments: list[str]) -> None:
+def test_asking_for_help_loads_nothing_heavy(arguments):
     code = f"from kipu.cli import main; main({arguments!r})"
     assert not loaded_by(code) & HEAVY
 
 
-def test_the_mark_of_a_plugin_loads_nothing_heavy() -> None:
+def test_the_mark_of_a_plugin_loads_nothing_heavy():
     assert not loaded_by("from kipu import hookimpl") & HEAVY
 
 
-def test_the_plugin_for_pytest_loads_nothing_before_a_fixture_is_used() -> None:
+def test_the_plugin_for_pytest_loads_nothing_before_a_fixture_is_used():
     loaded = modules_loaded_by("import kipu.testing.fixtures")
     assert {name for name in loaded if name.startswith("kipu")} == {"kipu", "kipu.testing", "kipu.testing.fixtures"}
     assert not loaded & {"aiosqlite", "attrs", "numpy"}

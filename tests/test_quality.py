@@ -68,11 +68,11 @@ def assert_reaches(figures: dict[str, Any], floors: dict[str, float]) -> None:
     assert not missed, f"(measured, floor): {missed}"
 
 
-def test_a_conversation_is_found_again_by_words(figures_of: Callable[..., dict[str, Any]]) -> None:
+def test_a_conversation_is_found_again_by_words(figures_of):
     figures = figures_of("locomo", lambda questions: [item for item in questions if item["workspace"] == CONVERSATION])
     assert_reaches(figures, CONVERSATION_FLOORS)
 
 
-def test_chinese_is_found_by_words(figures_of: Callable[..., dict[str, Any]]) -> None:
+def test_chinese_is_found_by_words(figures_of):
     figures = figures_of("xquad-zh", lambda questions: questions[:CHINESE_QUESTIONS])
     assert_reaches(figures, CHINESE_FLOORS)

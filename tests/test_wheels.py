@@ -4,13 +4,9 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING
 from zipfile import ZipFile
 
 import pytest
-
-if TYPE_CHECKING:
-    from conftest import Environment
 
 pytestmark = pytest.mark.slow
 
@@ -25,11 +21,11 @@ def workspace(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_every_distribution_has_its_wheel(wheels: Path, projects: list[Path]) -> None:
+def test_every_distribution_has_its_wheel(wheels, projects):
     assert len(list(wheels.glob("kipu*.whl"))) == len(projects)
 
 
-def test_the_wheel_of_the_kernel_has_its_data_and_says_that_it_is_typed(wheels: Path) -> None:
+def test_the_wheel_of_the_kernel_has_its_data_and_says_that_it_is_typed(wheels):
     (wheel,) = wheels.glob("kipu_core-*.whl")
     packed = {name for name in ZipFile(wheel).namelist() if name.startswith("kipu/")}
     source = ROOT / "core/src"
@@ -38,30 +34,30 @@ def test_the_wheel_of_the_kernel_has_its_data_and_says_that_it_is_typed(wheels: 
     assert "kipu/py.typed" in packed
 
 
-def test_the_wheel_of_the_root_has_no_code(wheels: Path) -> None:
+def test_the_wheel_of_the_root_has_no_code(wheels):
     (wheel,) = wheels.glob("kipu-[0-9]*.whl")
     assert all(".dist-info/" in name for name in ZipFile(wheel).namelist())
 
 
-def test_the_installed_command_tells_its_version(everything: Environment, tmp_path: Path) -> None:
+def test_the_installed_command_tells_its_version(everything, tmp_path):
     done = everything.kipu("--version", cwd=tmp_path)
     assert done.returncode == 0
     assert "0.1.0" in done.stdout
 
 
-def test_the_installed_demo_answers_questions(everything: Environment, tmp_path: Path) -> None:
+def test_the_installed_demo_answers_questions(everything, tmp_path):
     done = everything.kipu("demo", "demo", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     assert "memory/" in done.stdout + done.stderr
 
 
-def test_the_installed_command_searches(everything: Environment, workspace: Path) -> None:
+def test_the_installed_command_searches(everything, workspace):
     done = everything.kipu("search", "why redis", "--json", cwd=workspace)
     assert done.returncode == 0, done.stderr
     assert "memory/decisions.md" in json.dumps(json.loads(done.stdout))
 
 
-def test_the_kernel_alone_says_what_to_install(kernel_alone: Environment, workspace: Path) -> None:
+def test_the_kernel_alone_says_what_to_install(kernel_alone, workspace):
     done = kernel_alone.kipu("search", "why redis", cwd=workspace)
     assert done.returncode == 3
     assert "pip install kipu" in done.stderr

@@ -7,7 +7,7 @@ import subprocess
 import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
@@ -16,27 +16,18 @@ from kipu.errors import MemoryClosedError, QueryError
 from kipu.sync import Memory
 from kipu.testing import WordStrategy
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
-
-    from kipu import MemoryConfig
-
-    Config = Callable[..., MemoryConfig]
-    Write = Callable[[str, str], Path]
-
 
 def public(cls: type) -> dict[str, Any]:
     members = {name: member for base in reversed(cls.__mro__[:-1]) for name, member in vars(base).items()}
     return {name: member for name, member in members.items() if not name.startswith("_")}
 
 
-def test_it_has_the_methods_of_the_async_memory_and_no_others() -> None:
+def test_it_has_the_methods_of_the_async_memory_and_no_others():
     attributes = {"config", "plugins"}  # of an instance, there
     assert public(Memory).keys() == public(kipu.Memory).keys() | attributes
 
 
-def test_its_methods_have_the_same_signatures_and_docs() -> None:
+def test_its_methods_have_the_same_signatures_and_docs():
     for name, method in public(kipu.Memory).items():
         if inspect.isfunction(method) and name != "close":
             blocking = getattr(Memory, name)
@@ -45,7 +36,7 @@ def test_its_methods_have_the_same_signatures_and_docs() -> None:
             assert not inspect.iscoroutinefunction(blocking)
 
 
-def test_it_does_the_same(workspace: Path, config: Config, write: Write) -> None:
+def test_it_does_the_same(workspace, config, write):
     write("memory/a.md", "valkey")
     write("other.md", "redis")
     progress: list[tuple[int, int]] = []
@@ -60,19 +51,19 @@ def test_it_does_the_same(workspace: Path, config: Config, write: Write) -> None
     assert progress == [(0, 1), (1, 1)]
 
 
-def test_errors_are_raised(config: Config) -> None:
+def test_errors_are_raised(config):
     with Memory(config()) as memory, pytest.raises(QueryError, match="max_results must be a whole number"):
         memory.search("anything", max_results=0)
 
 
-def test_a_wrong_workspace_leaves_no_thread_behind(tmp_path: Path) -> None:
+def test_a_wrong_workspace_leaves_no_thread_behind(tmp_path):
     before = threading.active_count()
     with pytest.raises(kipu.KipuError):
         Memory(tmp_path / "none")
     assert threading.active_count() == before
 
 
-def test_components_can_be_registered(config: Config, write: Write) -> None:
+def test_components_can_be_registered(config, write):
     class Finding:
         async def search(self, query: Any, index: Any) -> Any:
             return await WordStrategy().search(query, index)
@@ -89,13 +80,13 @@ def test_components_can_be_registered(config: Config, write: Write) -> None:
         assert memory.search("valkey", strategy="mine") == []
 
 
-async def test_it_works_inside_a_running_event_loop(config: Config, write: Write) -> None:
+async def test_it_works_inside_a_running_event_loop(config, write):
     write("memory/a.md", "valkey")
     with Memory(config()) as memory:
         assert len(memory.search("valkey")) == 1
 
 
-def test_threads_may_share_it(config: Config, write: Write) -> None:
+def test_threads_may_share_it(config, write):
     for number in range(20):
         write(f"memory/{number}.md", f"valkey word{number}")
     with Memory(config()) as memory, ThreadPoolExecutor(8) as pool:
@@ -105,7 +96,7 @@ def test_threads_may_share_it(config: Config, write: Write) -> None:
     assert indexed == [20] * 8
 
 
-def test_closing_waits_for_the_calls_of_other_threads(config: Config, write: Write) -> None:
+def test_closing_waits_for_the_calls_of_other_threads(config, write):
     started, released = threading.Event(), threading.Event()
 
     class Slow:
@@ -128,7 +119,7 @@ def test_closing_waits_for_the_calls_of_other_threads(config: Config, write: Wri
         assert [done.result() for done in closing] == [None, None]
 
 
-def test_a_closed_memory_refuses_calls(config: Config) -> None:
+def test_a_closed_memory_refuses_calls(config):
     memory = Memory(config())
     memory.close()
     memory.close()
@@ -136,7 +127,7 @@ def test_a_closed_memory_refuses_calls(config: Config) -> None:
         memory.search("anything")
 
 
-def test_a_callback_cannot_call_the_memory_that_waits_for_it(config: Config, write: Write) -> None:
+def test_a_callback_cannot_call_the_memory_that_waits_for_it(config, write):
     write("memory/a.md", "valkey")
     messages: list[str] = []
     with Memory(config()) as memory:
@@ -166,7 +157,7 @@ print(len(memory.search("valkey")))
 
 
 @pytest.mark.parametrize("ending", ["", "raise SystemExit(0)", "del memory"])
-def test_a_program_that_forgets_to_close_it_ends(workspace: Path, write: Write, ending: str) -> None:
+def test_a_program_that_forgets_to_close_it_ends(workspace, write, ending):
     write("memory/a.md", "valkey")
     arguments = [sys.executable, "-c", FORGETFUL + ending, str(workspace)]
     done = subprocess.run(arguments, capture_output=True, text=True, timeout=60, check=False)

@@ -35,8 +35,6 @@ if TYPE_CHECKING:
     from kipu import MemoryConfig
     from kipu.types import IndexReport
 
-    Write = Callable[[str, str], Path]
-    Config = Callable[..., MemoryConfig]
 
 SECONDS = 60.0  # how long to wait for what must happen
 QUICK = SyncConfig(debounce_ms=200, interval=0)
@@ -113,7 +111,7 @@ async def watched(
 # --- what happens to files -----------------------------------------------------------------------------------------
 
 
-async def test_added_changed_renamed_and_removed_files_are_reported(config: Config, write: Write) -> None:
+async def test_added_changed_renamed_and_removed_files_are_reported(config, write):
     async with watched(config()) as watching:
         file = write("memory/notes.md", "one\n")
         await watching.expect(("added", "memory/notes.md", "1 chunk"))
@@ -126,7 +124,7 @@ async def test_added_changed_renamed_and_removed_files_are_reported(config: Conf
         assert watching.problems == []
 
 
-async def test_an_atomic_save_is_one_change(config: Config, write: Write) -> None:
+async def test_an_atomic_save_is_one_change(config, write):
     write("memory/notes.md", "one\n")
     async with watched(config()) as watching:
         await watching.expect(("added", "memory/notes.md", "1 chunk"))
@@ -137,7 +135,7 @@ async def test_an_atomic_save_is_one_change(config: Config, write: Write) -> Non
             await watching.expect(("changed", "memory/notes.md", "2 chunks"))
 
 
-async def test_500_files_at_once_are_all_indexed(config: Config, write: Write, workspace: Path, tmp_path: Path) -> None:
+async def test_500_files_at_once_are_all_indexed(config, write, workspace, tmp_path):
     async with watched(config()) as watching:
         for number in range(500):
             write(f"memory/{number % 20}/{number:03}.md", f"note {number}\n")
@@ -148,9 +146,7 @@ async def test_500_files_at_once_are_all_indexed(config: Config, write: Write, w
         assert rows(workspace) == rows_made_afresh(workspace, tmp_path / "copy")
 
 
-async def test_a_moved_folder_is_reported_as_renamed_files_and_still_watched(
-    config: Config, write: Write, workspace: Path
-) -> None:
+async def test_a_moved_folder_is_reported_as_renamed_files_and_still_watched(config, write, workspace):
     write("memory/old/a.md", "alpha\n")
     write("memory/old/deep/b.md", "beta\n")
     async with watched(config()) as watching:
@@ -165,9 +161,7 @@ async def test_a_moved_folder_is_reported_as_renamed_files_and_still_watched(
         await watching.expect(("changed", "memory/new/deep/b.md", "1 chunk"))
 
 
-async def test_a_folder_that_is_deleted_and_recreated_is_still_watched(
-    config: Config, write: Write, workspace: Path
-) -> None:
+async def test_a_folder_that_is_deleted_and_recreated_is_still_watched(config, write, workspace):
     write("memory/team/a.md", "alpha\n")
     async with watched(config()) as watching:
         await watching.expect(("added", "memory/team/a.md", "1 chunk"))
@@ -184,7 +178,7 @@ async def test_a_folder_that_is_deleted_and_recreated_is_still_watched(
         await watching.expect(("changed", "memory/team/deep/er/c.md", "1 chunk"))
 
 
-async def test_the_memory_folder_can_be_deleted_and_recreated(config: Config, write: Write, workspace: Path) -> None:
+async def test_the_memory_folder_can_be_deleted_and_recreated(config, write, workspace):
     write("memory/a.md", "alpha\n")
     write("memory/b.md", "beta\n")
     async with watched(config()) as watching:
@@ -203,16 +197,14 @@ async def test_the_memory_folder_can_be_deleted_and_recreated(config: Config, wr
         await watching.expect(("changed", "memory/b.md", "1 chunk"))
 
 
-async def test_a_memory_folder_that_does_not_exist_yet_is_watched(
-    config: Config, write: Write, workspace: Path
-) -> None:
+async def test_a_memory_folder_that_does_not_exist_yet_is_watched(config, write, workspace):
     (workspace / "memory").rmdir()
     async with watched(config()) as watching:
         write("memory/deep/a.md", "alpha\n")
         await watching.expect(("added", "memory/deep/a.md", "1 chunk"))
 
 
-async def test_changes_since_the_last_watcher_are_reported_first(config: Config, write: Write) -> None:
+async def test_changes_since_the_last_watcher_are_reported_first(config, write):
     write("memory/a.md", "alpha\n")
     async with watched(config()) as watching:
         await watching.expect(("added", "memory/a.md", "1 chunk"))
@@ -221,14 +213,14 @@ async def test_changes_since_the_last_watcher_are_reported_first(config: Config,
         await watching.expect(("added", "memory/b.md", "1 chunk"))
 
 
-async def test_changes_that_a_search_indexed_first_are_reported_too(config: Config, write: Write) -> None:
+async def test_changes_that_a_search_indexed_first_are_reported_too(config, write):
     async with watched(config(), SyncConfig(debounce_ms=1000, interval=0)) as watching:
         write("memory/a.md", "alpha\n")
         assert [result.path for result in await watching.memory.search("alpha")] == ["memory/a.md"]
         await watching.expect(("added", "memory/a.md", "1 chunk"))
 
 
-async def test_a_file_that_cannot_be_indexed_is_reported_with_the_reason(config: Config, workspace: Path) -> None:
+async def test_a_file_that_cannot_be_indexed_is_reported_with_the_reason(config, workspace):
     async with watched(config()) as watching:
         (workspace / "memory/a.md").write_bytes(b"\x00\x01\x02\xff" * 100)
         await watching.until(lambda: watching.events)
@@ -245,7 +237,7 @@ async def test_a_file_that_cannot_be_indexed_is_reported_with_the_reason(config:
 
 
 @NO_LINKS
-async def test_a_memory_folder_that_is_a_symlink_is_watched(config: Config, write: Write, workspace: Path) -> None:
+async def test_a_memory_folder_that_is_a_symlink_is_watched(config, write, workspace):
     (workspace / "memory").rmdir()
     (workspace / "memory").symlink_to(workspace / "notes", target_is_directory=True)
     async with watched(config()) as watching:
@@ -257,7 +249,7 @@ async def test_a_memory_folder_that_is_a_symlink_is_watched(config: Config, writ
 
 
 @NO_LINKS
-async def test_the_interval_finds_changes_behind_a_symlink(config: Config, write: Write, workspace: Path) -> None:
+async def test_the_interval_finds_changes_behind_a_symlink(config, write, workspace):
     write("docs/a.md", "alpha\n")
     write("other/a.md", "beta\n")
     link = workspace / "memory/link"
@@ -272,9 +264,7 @@ async def test_the_interval_finds_changes_behind_a_symlink(config: Config, write
         await watching.until(lambda: ("changed", "memory/link/a.md", "1 chunk") in watching.events)
 
 
-async def test_further_folders_and_files_are_watched_inside_and_outside_of_the_workspace(
-    config: Config, write: Write, tmp_path: Path
-) -> None:
+async def test_further_folders_and_files_are_watched_inside_and_outside_of_the_workspace(config, write, tmp_path):
     outside = tmp_path / "outside"
     paths = ["docs", "README.md", str(outside), "not-yet"]
     async with watched(config(files={"paths": paths})) as watching:
@@ -293,7 +283,7 @@ async def test_further_folders_and_files_are_watched_inside_and_outside_of_the_w
         await watching.expect(("added", "not-yet/c.md", "1 chunk"))
 
 
-async def test_a_file_that_was_added_by_name_is_watched(config: Config, write: Write) -> None:
+async def test_a_file_that_was_added_by_name_is_watched(config, write):
     file = write("elsewhere/a.md", "alpha\n")
     async with Memory(config()) as memory:
         await memory.add("elsewhere/a.md")
@@ -304,7 +294,7 @@ async def test_a_file_that_was_added_by_name_is_watched(config: Config, write: W
         await watching.expect(("removed", "elsewhere/a.md", "0 chunks"))
 
 
-async def test_only_memory_files_and_their_folders_give_a_hint(config: Config, write: Write) -> None:
+async def test_only_memory_files_and_their_folders_give_a_hint(config, write):
     files = {"paths": ["."], "exclude": ["node_modules/", "drafts/*.md"]}
     async with Memory(config(files=files)) as memory:
         root = memory.workspace
@@ -329,9 +319,7 @@ async def test_only_memory_files_and_their_folders_give_a_hint(config: Config, w
 
 @NO_LINKS
 @pytest.mark.parametrize("recursive", [False, True])
-async def test_hidden_excluded_and_outside_folders_are_not_listened_to(
-    config: Config, write: Write, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, recursive: bool
-) -> None:
+async def test_hidden_excluded_and_outside_folders_are_not_listened_to(config, write, tmp_path, monkeypatch, recursive):
     monkeypatch.setattr(kipu.watch, "_RECURSIVE", recursive)
     for path in ("a/b/c.md", "memory/.git/c.md", "memory/node_modules/c.md", "memory/team/c.md"):
         write(path, "text\n")
@@ -347,9 +335,7 @@ async def test_hidden_excluded_and_outside_folders_are_not_listened_to(
 # --- file systems that report nothing ------------------------------------------------------------------------------
 
 
-async def test_the_interval_finds_changes_that_the_file_system_does_not_report(
-    config: Config, write: Write, workspace: Path, tmp_path: Path
-) -> None:
+async def test_the_interval_finds_changes_that_the_file_system_does_not_report(config, write, workspace, tmp_path):
     write("memory/a.md", "alpha\n")
     os.link(workspace / "memory/a.md", tmp_path / "other-name.md")
     async with watched(config(), OFTEN) as watching:
@@ -365,9 +351,7 @@ async def test_the_interval_finds_changes_that_the_file_system_does_not_report(
         (0, "To check all files every 30 seconds, set this in kipu.toml: [sync] interval = 30"),
     ],
 )
-async def test_a_file_system_that_cannot_be_listened_to_is_reported_once(
-    config: Config, write: Write, monkeypatch: pytest.MonkeyPatch, interval: float, instead: str
-) -> None:
+async def test_a_file_system_that_cannot_be_listened_to_is_reported_once(config, write, monkeypatch, interval, instead):
     async def refuse(*folders: str, **options: Any) -> Any:
         raise OSError("OS file watch limit reached")
         yield
@@ -383,9 +367,7 @@ async def test_a_file_system_that_cannot_be_listened_to_is_reported_once(
 
 @pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="other file systems refuse such names")
-async def test_a_name_that_is_not_utf8_does_not_hide_other_changes(
-    config: Config, write: Write, workspace: Path
-) -> None:
+async def test_a_name_that_is_not_utf8_does_not_hide_other_changes(config, write, workspace):
     (workspace / os.fsdecode(b"memory/\xff")).mkdir()
     async with watched(config()) as watching:
         write("memory/a.md", "alpha\n")
@@ -405,7 +387,7 @@ async def test_a_name_that_is_not_utf8_does_not_hide_other_changes(
 
 
 @pytest.mark.slow
-async def test_a_failing_provider_is_reported_once_and_retried(config: Config, write: Write) -> None:
+async def test_a_failing_provider_is_reported_once_and_retried(config, write):
     embedder = ScriptedEmbedder(script=[EmbedderError("There is no answer.")])
 
     with_meaning = config(index={"embedder": embedder}, strategy=VectorStrategy())
@@ -431,9 +413,7 @@ async def test_a_failing_provider_is_reported_once_and_retried(config: Config, w
         (RuntimeError("a plugin broke"), "RuntimeError: a plugin broke"),
     ],
 )
-async def test_a_failed_update_is_reported_once_and_retried(
-    config: Config, write: Write, monkeypatch: pytest.MonkeyPatch, error: Exception, problem: str
-) -> None:
+async def test_a_failed_update_is_reported_once_and_retried(config, write, monkeypatch, error, problem):
     monkeypatch.setattr(kipu.watch, "_RETRY_SECONDS", 0.01)
     async with watched(config()) as watching:
 
@@ -448,7 +428,7 @@ async def test_a_failed_update_is_reported_once_and_retried(
         assert watching.problems == [problem]
 
 
-async def test_watching_survives_a_damaged_index(config: Config, write: Write, workspace: Path) -> None:
+async def test_watching_survives_a_damaged_index(config, write, workspace):
     write("memory/a.md", "alpha\n")
     async with Memory(config()) as memory:
         await memory.index()
@@ -462,7 +442,7 @@ async def test_watching_survives_a_damaged_index(config: Config, write: Write, w
         assert rows(workspace)["files"]
 
 
-async def test_a_failing_callback_is_reported_once_and_called_again(config: Config, write: Write) -> None:
+async def test_a_failing_callback_is_reported_once_and_called_again(config, write):
     def refuse(event: str, path: str, summary: FileSummary) -> None:
         raise ValueError("not now")
 
@@ -476,9 +456,7 @@ async def test_a_failing_callback_is_reported_once_and_called_again(config: Conf
 
 
 @NO_LINKS
-async def test_a_failing_callback_for_problems_is_logged(
-    config: Config, write: Write, caplog: pytest.LogCaptureFixture
-) -> None:
+async def test_a_failing_callback_for_problems_is_logged(config, write, caplog):
     def refuse(problem: str) -> None:
         raise ValueError("not now")
 
@@ -492,7 +470,7 @@ async def test_a_failing_callback_for_problems_is_logged(
     ]
 
 
-async def test_callbacks_may_be_coroutine_functions_and_never_overlap(config: Config, write: Write) -> None:
+async def test_callbacks_may_be_coroutine_functions_and_never_overlap(config, write):
     steps: list[str] = []
 
     async def slowly(event: str, path: str, summary: FileSummary) -> None:
@@ -509,9 +487,7 @@ async def test_callbacks_may_be_coroutine_functions_and_never_overlap(config: Co
     assert steps[:3] == ["begin memory/a.md", "end memory/a.md", "begin memory/b.md"]
 
 
-async def test_without_callbacks_problems_are_logged(
-    config: Config, write: Write, caplog: pytest.LogCaptureFixture
-) -> None:
+async def test_without_callbacks_problems_are_logged(config, write, caplog):
     done = asyncio.Event()
     async with Memory(attrs.evolve(config(), sync=QUICK)) as memory:
 
@@ -532,7 +508,7 @@ async def test_without_callbacks_problems_are_logged(
 
 
 @pytest.mark.parametrize("how", ["stop", "cancel"])
-async def test_it_stops_at_once_even_during_an_update(config: Config, how: str) -> None:
+async def test_it_stops_at_once_even_during_an_update(config, how):
     begun = asyncio.Event()
 
     async def never() -> IndexReport:
@@ -557,7 +533,7 @@ async def test_it_stops_at_once_even_during_an_update(config: Config, how: str) 
         other.release()
 
 
-async def test_a_callback_may_stop_it(config: Config, write: Write) -> None:
+async def test_a_callback_may_stop_it(config, write):
     write("memory/a.md", "alpha\n")
     async with Memory(config()) as memory:
         watching = Watched(memory)
@@ -566,7 +542,7 @@ async def test_a_callback_may_stop_it(config: Config, write: Write) -> None:
         assert [event[:2] for event in watching.events] == [("added", "memory/a.md")]
 
 
-async def test_a_workspace_has_one_watcher(config: Config, workspace: Path) -> None:
+async def test_a_workspace_has_one_watcher(config, workspace):
     async with watched(config()) as watching:
         second = Watched(watching.memory)
         assert await asyncio.wait_for(second.watcher.run(asyncio.Event()), SECONDS) is False
@@ -580,7 +556,7 @@ async def test_a_workspace_has_one_watcher(config: Config, workspace: Path) -> N
     third.release()
 
 
-async def test_a_killed_watcher_leaves_no_lock(config: Config, write: Write, workspace: Path) -> None:
+async def test_a_killed_watcher_leaves_no_lock(config, write, workspace):
     with other_process(workspace) as other:
         assert other.stdout is not None
         assert other.stdout.readline() == "True\n"
@@ -592,7 +568,7 @@ async def test_a_killed_watcher_leaves_no_lock(config: Config, write: Write, wor
         await watching.expect(("added", "memory/a.md", "1 chunk"))
 
 
-async def test_a_workspace_that_cannot_be_written_cannot_be_watched(config: Config, workspace: Path) -> None:
+async def test_a_workspace_that_cannot_be_written_cannot_be_watched(config, workspace):
     (workspace / ".kipu").write_text("not a folder")
     async with Memory(config()) as memory:
         with pytest.raises(
@@ -628,7 +604,7 @@ HASHES = st.dictionaries(st.sampled_from("abcdefgh"), st.sampled_from("123"))
 
 @settings(deadline=None)
 @given(HASHES, HASHES)
-def test_events_lead_from_the_earlier_state_to_the_later(before: dict[str, str], after: dict[str, str]) -> None:
+def test_events_lead_from_the_earlier_state_to_the_later(before, after):
     changes = _compare(known(before), known(after))
     state = dict(before)
     for event, path, earlier_path in changes:
@@ -649,13 +625,13 @@ def known(hashes: dict[str, str]) -> dict[str, KnownFile]:
     return {path: KnownFile(1, path, 0, 0, 0, hash, "", False, None) for path, hash in hashes.items()}
 
 
-def test_a_summary_is_a_few_words() -> None:
+def test_a_summary_is_a_few_words():
     assert str(FileSummary(1)) == "1 chunk"
     assert str(FileSummary(1200, "memory/a.md")) == "formerly memory/a.md, 1,200 chunks"
     assert str(FileSummary(0, None, "is not text")) == "is not text"
 
 
-def test_importing_it_imports_neither_watchfiles_nor_filelock() -> None:
+def test_importing_it_imports_neither_watchfiles_nor_filelock():
     code = "import sys, kipu.watch; print({'watchfiles', 'anyio', 'filelock'} & set(sys.modules))"
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "set()\n"
 

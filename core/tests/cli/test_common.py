@@ -12,15 +12,7 @@ from hypothesis import strategies as st
 from kipu.cli import COMMANDS
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
-
     import click
-
-    from conftest import Done
-
-    Kipu = Callable[..., Done]
-    Write = Callable[[str, str], Path]
 
 
 beginnings = st.sampled_from(["", "-", "--", "- ", "-q", "-w", "--source"])
@@ -30,7 +22,7 @@ dashed = st.builds("".join, st.tuples(beginnings, endings))
 
 @pytest.mark.parametrize(("name", "parameter"), [("remember", "text"), ("recall", "query"), ("add", "files")])
 @pytest.mark.usefixtures("here")
-def test_an_argument_with_white_space_is_text(name: str, parameter: str) -> None:
+def test_an_argument_with_white_space_is_text(name, parameter):
     command: click.Command = getattr(import_module(f"kipu.cli.{COMMANDS[name][0]}"), f"{name}_command")
 
     @settings(max_examples=60, deadline=None)
@@ -50,7 +42,7 @@ def test_an_argument_with_white_space_is_text(name: str, parameter: str) -> None
 @pytest.mark.parametrize(
     "text", ["- very good, quite nice", "-5 degrees", "- well, -h helps", "-5", "---", "--- a rule"]
 )
-def test_a_text_that_begins_with_a_dash_is_kept_and_found(kipu: Kipu, here: Path, write: Write, text: str) -> None:
+def test_a_text_that_begins_with_a_dash_is_kept_and_found(kipu, here, write, text):
     write("memory/a.md", "first\nsecond valkey\n")
     assert kipu("edit", "memory/a.md:1", text).code == 0
     assert (here / "memory/a.md").read_text("utf-8") == f"{text}\nsecond valkey\n"
@@ -61,7 +53,7 @@ def test_a_text_that_begins_with_a_dash_is_kept_and_found(kipu: Kipu, here: Path
     assert kipu("recall", f"{text} valkey", "--json").code == 0
 
 
-def test_options_stand_anywhere_but_behind_two_dashes(kipu: Kipu, here: Path, write: Write) -> None:
+def test_options_stand_anywhere_but_behind_two_dashes(kipu, here, write):
     write("memory/a.md", "valkey")
     done = kipu("search", "-qn1", "valkey", "--strategy=keyword", "--json", "--", "-q", "--json")
     assert (done.json["query"], len(done.json["results"]), done.err) == ("valkey -q --json", 1, "")
@@ -77,23 +69,21 @@ def test_options_stand_anywhere_but_behind_two_dashes(kipu: Kipu, here: Path, wr
         (["edit", "memory/a.md:1", "-Xmx512m"], "No such option '-X'."),
     ],
 )
-def test_an_unknown_option_is_an_error_that_says_how_to_write_it_as_text(
-    kipu: Kipu, here: Path, arguments: list[str], message: str
-) -> None:
+def test_an_unknown_option_is_an_error_that_says_how_to_write_it_as_text(kipu, here, arguments, message):
     done = kipu(*arguments)
     assert (done.code, done.out) == (2, "")
     assert done.err.endswith(f"{message} Text that begins with a dash stands behind --: kipu {arguments[0]} -- TEXT\n")
     assert not any((here / "memory").iterdir())
 
 
-def test_an_option_without_its_value_is_an_error(kipu: Kipu) -> None:
+def test_an_option_without_its_value_is_an_error(kipu):
     for arguments in (["remember", "one", "--heading"], ["search", "one", "-qn"]):
         done = kipu(*arguments)
         assert done.code == 2
         assert "requires an argument" in done.err
 
 
-def test_a_text_does_not_name_a_workspace(kipu: Kipu, write: Write) -> None:
+def test_a_text_does_not_name_a_workspace(kipu, write):
     write("other/kipu.toml", '[plugins]\ndisable = ["fake-standard"]\n')
     write("memory/a.md", "valkey")
     assert kipu("search", "-wother valkey", "--min-score", "0.1").code == 0

@@ -2,19 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
-
-    from conftest import Done
-
-    Kipu = Callable[..., Done]
-    Write = Callable[[str, str], Path]
-
-
-def test_demo_creates_indexes_and_searches_a_folder(kipu: Kipu, here: Path) -> None:
+def test_demo_creates_indexes_and_searches_a_folder(kipu, here):
     done = kipu("demo")
     assert done.code == 0
     assert done.out.count("$ kipu search ") == 7
@@ -23,7 +12,7 @@ def test_demo_creates_indexes_and_searches_a_folder(kipu: Kipu, here: Path) -> N
     assert kipu("search", "ferry", "-w", "kipu-demo", "--json").json["results"]
 
 
-def test_demo_refuses_a_folder_with_other_files(kipu: Kipu, here: Path, write: Write) -> None:
+def test_demo_refuses_a_folder_with_other_files(kipu, here, write):
     write("mine/note.txt", "text")
     done = kipu("demo", "mine")
     assert done.code == 2

@@ -2,23 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import pytest
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
 
-    from distributions import Site
-
-    from conftest import Done
-
-    Kipu = Callable[..., Done]
-    Write = Callable[[str, str], Path]
-
-
-def test_doctor_is_satisfied_with_a_healthy_workspace(kipu: Kipu, write: Write) -> None:
+def test_doctor_is_satisfied_with_a_healthy_workspace(kipu, write):
     write("memory/a.md", "one")
     kipu("index")
     done = kipu("doctor")
@@ -27,7 +14,7 @@ def test_doctor_is_satisfied_with_a_healthy_workspace(kipu: Kipu, write: Write) 
     assert ": 1 file, 1 chunk" in done.out
 
 
-def test_doctor_finds_problems(kipu: Kipu, site: Site, here: Path, write: Write) -> None:
+def test_doctor_finds_problems(kipu, site, here, write):
     site.plugin("kipu-broken", "import not_there")
     write("memory/bad.md", "\0")
     kipu("index")
@@ -40,14 +27,14 @@ def test_doctor_finds_problems(kipu: Kipu, site: Site, here: Path, write: Write)
     assert any(what.startswith("kipu-broken 1.0") and state == "problem" for what, state in found.items())
 
 
-def test_doctor_reports_an_invalid_configuration(kipu: Kipu, here: Path, write: Write) -> None:
+def test_doctor_reports_an_invalid_configuration(kipu, here, write):
     write("kipu.toml", "max = [")
     done = kipu("doctor")
     assert done.code == 1
     assert f"problem  the workspace {here} cannot be used\nproblem  {here / 'kipu.toml'} is not valid TOML" in done.out
 
 
-def test_doctor_reports_a_damaged_index_and_leaves_it_alone(kipu: Kipu, here: Path, write: Write) -> None:
+def test_doctor_reports_a_damaged_index_and_leaves_it_alone(kipu, here, write):
     write("memory/a.md", "one")
     index = here / ".kipu" / "index.sqlite"
     index.parent.mkdir()
@@ -56,7 +43,7 @@ def test_doctor_reports_a_damaged_index_and_leaves_it_alone(kipu: Kipu, here: Pa
     assert index.read_bytes() == b"x" * 5000
 
 
-def test_doctor_reports_missing_kinds_of_plugins(kipu: Kipu) -> None:
+def test_doctor_reports_missing_kinds_of_plugins(kipu):
     done = kipu("-p", "no:fake-standard", "doctor")
     assert done.code == 1
     assert "problem  no plugin with a chunker: nothing can be indexed\n         pip install kipu" in done.out
@@ -90,9 +77,7 @@ def kipu_register_strategies(register):
     ],
     ids=["mistyped", "blocked", "failing"],
 )
-def test_doctor_reports_an_embedder_that_cannot_be_used(
-    kipu: Kipu, site: Site, write: Write, options: tuple[str, ...], configured: str, message: str
-) -> None:
+def test_doctor_reports_an_embedder_that_cannot_be_used(kipu, site, write, options, configured, message):
     site.plugin("kipu-embedder-hashing", EMBEDDER)
     site.plugin("kipu-embedder-other", "")
     write("memory/a.md", "one")
@@ -107,9 +92,7 @@ def test_doctor_reports_an_embedder_that_cannot_be_used(
 
 
 @pytest.mark.parametrize("block", [["-p", "no:embedder-onnx"], []], ids=["for-one-call", "configured"])
-def test_without_an_embedder_search_matches_words_and_status_and_doctor_say_so(
-    kipu: Kipu, site: Site, write: Write, block: list[str]
-) -> None:
+def test_without_an_embedder_search_matches_words_and_status_and_doctor_say_so(kipu, site, write, block):
     only_embedder, _, _ = EMBEDDER.rpartition("@hookimpl")
     onnx, other = (only_embedder.replace('"hashing"', f'"{name}"') for name in ("onnx", "other"))
     site.install("fake-onnx", {"kipu": {"embedder-onnx": "fake_onnx"}}, fake_onnx=onnx)

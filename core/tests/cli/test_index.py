@@ -2,21 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
-
-    import pytest
-
-    from conftest import Done
-
-    Kipu = Callable[..., Done]
-    Write = Callable[[str, str], Path]
-
-
-def test_index_prints_what_it_did(kipu: Kipu, write: Write) -> None:
+def test_index_prints_what_it_did(kipu, write):
     write("memory/a.md", "one\n\ntwo\n")
     write("memory/b.md", "three")
     done = kipu("index")
@@ -28,7 +15,7 @@ def test_index_prints_what_it_did(kipu: Kipu, write: Write) -> None:
     assert kipu("index").out.startswith("1 changed, 1 removed; 1 chunk in the index (")
 
 
-def test_index_as_json_has_the_names_of_python(kipu: Kipu, write: Write) -> None:
+def test_index_as_json_has_the_names_of_python(kipu, write):
     write("memory/a.md", "one")
     write("memory/bad.md", "\0")
     done = kipu("index", "--json")
@@ -51,7 +38,7 @@ def test_index_as_json_has_the_names_of_python(kipu: Kipu, write: Write) -> None
     }
 
 
-def test_index_ends_with_4_when_a_file_was_skipped_and_names_it(kipu: Kipu, write: Write) -> None:
+def test_index_ends_with_4_when_a_file_was_skipped_and_names_it(kipu, write):
     write("memory/a.md", "one")
     write("memory/bad.md", "\0")
     done = kipu("index")
@@ -59,14 +46,14 @@ def test_index_ends_with_4_when_a_file_was_skipped_and_names_it(kipu: Kipu, writ
     assert done.err == "skipped memory/bad.md: is not text: it has NUL bytes and no byte order mark\n"
 
 
-def test_many_skipped_files_are_counted_unless_verbose(kipu: Kipu, write: Write) -> None:
+def test_many_skipped_files_are_counted_unless_verbose(kipu, write):
     for number in range(13):
         write(f"memory/{number:02}.md", "\0")
     assert kipu("index").err.split("\n")[10:] == ["... and 3 more; --verbose names all of them", ""]
     assert kipu("index", "--verbose").err.count("skipped ") == 13
 
 
-def test_index_ends_with_4_and_advice_when_there_is_nothing(kipu: Kipu, here: Path) -> None:
+def test_index_ends_with_4_and_advice_when_there_is_nothing(kipu, here):
     (here / "memory").rmdir()
     done = kipu("index")
     assert done.code == 4
@@ -76,7 +63,7 @@ def test_index_ends_with_4_and_advice_when_there_is_nothing(kipu: Kipu, here: Pa
     )
 
 
-def test_a_missing_folder_is_kept_until_it_is_pruned(kipu: Kipu, here: Path, write: Write) -> None:
+def test_a_missing_folder_is_kept_until_it_is_pruned(kipu, here, write):
     write("memory/a.md", "valkey")
     kipu("index")
     (here / "memory").rename(here / "away")
@@ -89,9 +76,7 @@ def test_a_missing_folder_is_kept_until_it_is_pruned(kipu: Kipu, here: Path, wri
     assert kipu("search", "valkey").out == ""
 
 
-def test_add_takes_paths_relative_to_the_current_folder(
-    kipu: Kipu, here: Path, write: Write, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_add_takes_paths_relative_to_the_current_folder(kipu, here, write, monkeypatch):
     write("docs/guide.md", "valkey")
     kipu("init")
     monkeypatch.chdir(here / "docs")
@@ -100,7 +85,7 @@ def test_add_takes_paths_relative_to_the_current_folder(
     assert kipu("search", "valkey", "--json").json["results"][0]["path"] == "docs/guide.md"
 
 
-def test_add_continues_after_a_file_that_it_cannot_add(kipu: Kipu, here: Path, write: Write) -> None:
+def test_add_continues_after_a_file_that_it_cannot_add(kipu, here, write):
     write("a.md", "one")
     write("b.md", "two")
     done = kipu("add", "a.md", "none.md", "../out.md", "b.md", "--json")

@@ -4,24 +4,14 @@ from __future__ import annotations
 
 import re
 import tomllib
-from typing import TYPE_CHECKING
 
 import attrs
 
 from kipu import MemoryConfig
 from kipu.config import load_config
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
 
-    from conftest import Done
-
-    Kipu = Callable[..., Done]
-    Write = Callable[[str, str], Path]
-
-
-def test_init_creates_a_workspace_and_keeps_existing_files(kipu: Kipu, here: Path, tmp_path: Path) -> None:
+def test_init_creates_a_workspace_and_keeps_existing_files(kipu, here, tmp_path):
     new = tmp_path / "new"
     done = kipu("init", str(new), "--json")
     assert (done.code, done.json) == (0, {"workspace": str(new), "made": ["memory/", "kipu.toml"]})
@@ -32,7 +22,7 @@ def test_init_creates_a_workspace_and_keeps_existing_files(kipu: Kipu, here: Pat
     assert kipu("search", "remembering", "-w", str(new)).code == 0
 
 
-def test_init_shows_every_option_with_its_default(kipu: Kipu, here: Path) -> None:
+def test_init_shows_every_option_with_its_default(kipu, here):
     kipu("init")
     text = (here / "kipu.toml").read_text("utf-8")
     assert load_config(here) == MemoryConfig(here)
@@ -50,7 +40,7 @@ def test_init_shows_every_option_with_its_default(kipu: Kipu, here: Path) -> Non
     assert "timezone" in tables
 
 
-def test_init_on_a_file_is_an_error(kipu: Kipu, write: Write) -> None:
+def test_init_on_a_file_is_an_error(kipu, write):
     write("file", "text")
     for folder in ("file", "file/below"):
         done = kipu("init", folder)

@@ -2,23 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import pytest
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
 
-    from distributions import Site
-
-    from conftest import Done
-
-    Kipu = Callable[..., Done]
-    Write = Callable[[str, str], Path]
-
-
-def test_files_are_listed_with_tabs_for_programs(kipu: Kipu, write: Write) -> None:
+def test_files_are_listed_with_tabs_for_programs(kipu, write):
     write("memory/2026-11-29.md", "one\n\ntwo")
     write("memory/team/note.md", "three")
     assert kipu("files").out == (
@@ -46,14 +33,14 @@ def test_files_are_listed_with_tabs_for_programs(kipu: Kipu, write: Write) -> No
         (["--source", "zoe"], 'No memory file has the source "zoe".\n'),
     ],
 )
-def test_an_empty_list_of_files_is_explained(kipu: Kipu, arguments: list[str], message: str) -> None:
+def test_an_empty_list_of_files_is_explained(kipu, arguments, message):
     done = kipu("files", *arguments)
     assert (done.code, done.out, done.err) == (0, "path\tsource\tdate\tchunks\tbytes\tproblem\n", message)
     assert kipu("files", *arguments, "--quiet").err == ""
 
 
 @pytest.mark.parametrize("name", ["status", "stats"])
-def test_status_changes_nothing(kipu: Kipu, here: Path, write: Write, name: str) -> None:
+def test_status_changes_nothing(kipu, here, write, name):
     write("memory/a.md", "one")
     status = kipu(name, "--json").json
     assert (status["workspace"], status["files"], status["pending"]) == (str(here), 0, ["memory/a.md"])
@@ -68,7 +55,7 @@ def test_status_changes_nothing(kipu: Kipu, here: Path, write: Write, name: str)
     ]
 
 
-def test_plugins_are_listed_with_state_and_reason(kipu: Kipu, site: Site) -> None:
+def test_plugins_are_listed_with_state_and_reason(kipu, site):
     site.plugin("kipu-broken", "import not_there")
     site.install("kipu-server", {"kipu.commands": {"serve": "kipu_server:serve"}})
     done = kipu("-p", "no:kipu-server", "plugins")

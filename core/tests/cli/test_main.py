@@ -14,15 +14,8 @@ import kipu as package
 from kipu.cli import COMMANDS
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from distributions import Site
 
-    from conftest import Done
-
-    Kipu = Callable[..., Done]
-    Process = Callable[..., subprocess.CompletedProcess[bytes]]
-    Write = Callable[[str, str], Path]
 
 COMMAND = """
 import click
@@ -39,7 +32,7 @@ no_command = 3
 # --- names ---------------------------------------------------------------------------------------------------------
 
 
-def test_help_names_every_command(kipu: Kipu) -> None:
+def test_help_names_every_command(kipu):
     for arguments in (["--help"], ["-h"]):
         done = kipu(*arguments)
         assert done.code == 0
@@ -47,7 +40,7 @@ def test_help_names_every_command(kipu: Kipu) -> None:
 
 
 @pytest.mark.parametrize("name", [*COMMANDS, "stats"])
-def test_every_command_has_help(kipu: Kipu, name: str) -> None:
+def test_every_command_has_help(kipu, name):
     done = kipu(name, "--help")
     assert done.code == 0
     assert all(option in done.out for option in ("--workspace", "--json", "--quiet", "--verbose"))
@@ -62,14 +55,14 @@ def test_every_command_has_help(kipu: Kipu, name: str) -> None:
         ("xyz", ""),
     ],
 )
-def test_an_unknown_command_is_an_error_with_a_hint(kipu: Kipu, site: Site, name: str, hint: str) -> None:
+def test_an_unknown_command_is_an_error_with_a_hint(kipu, site, name, hint):
     site.install("kipu-greeter", {"kipu.commands": {"greet": "kipu_greeter:greet"}}, kipu_greeter=COMMAND)
     done = kipu(name)
     assert (done.code, done.out) == (2, "")
     assert done.err.endswith(f'\nError: No command "{name}".{hint} See: kipu --help\n')
 
 
-def test_the_version_names_the_plugins(kipu: Kipu) -> None:
+def test_the_version_names_the_plugins(kipu):
     done = kipu("--version")
     assert done.code == 0
     assert done.out == (
@@ -77,9 +70,7 @@ def test_the_version_names_the_plugins(kipu: Kipu) -> None:
     )
 
 
-def test_without_plugins_it_says_what_to_install(
-    site: Site, workspace: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_without_plugins_it_says_what_to_install(site, workspace, monkeypatch, capsys):
     from kipu.cli import main
 
     (workspace / "memory" / "a.md").write_text("valkey", "utf-8")
@@ -110,9 +101,7 @@ def test_without_plugins_it_says_what_to_install(
 
 
 @pytest.mark.parametrize("mark", ["kipu.toml", ".kipu/index.sqlite"])
-def test_the_workspace_is_the_nearest_folder_above_that_looks_like_one(
-    kipu: Kipu, here: Path, write: Write, monkeypatch: pytest.MonkeyPatch, mark: str
-) -> None:
+def test_the_workspace_is_the_nearest_folder_above_that_looks_like_one(kipu, here, write, monkeypatch, mark):
     write("memory/a.md", "valkey")
     write(mark, "")
     (here / "src" / "deep").mkdir(parents=True)
@@ -123,16 +112,14 @@ def test_the_workspace_is_the_nearest_folder_above_that_looks_like_one(
     assert kipu("status", "--json").json["workspace"] == str(here / "src")
 
 
-def test_without_a_mark_the_workspace_is_this_folder(kipu: Kipu, here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_a_mark_the_workspace_is_this_folder(kipu, here, monkeypatch):
     (here / "src").mkdir()
     monkeypatch.chdir(here / "src")
     assert kipu("status", "--json").json["workspace"] == str(here / "src")
 
 
 @pytest.mark.parametrize("flag", [["-w", "{}"], ["--workspace", "{}"], ["--workspace={}"], ["-w{}"]], ids=str)
-def test_a_named_workspace_wins(
-    kipu: Kipu, here: Path, write: Write, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, flag: list[str]
-) -> None:
+def test_a_named_workspace_wins(kipu, here, write, tmp_path, monkeypatch, flag):
     write("memory/a.md", "valkey")
     (tmp_path / "other").mkdir()
     (tmp_path / "other" / "kipu.toml").touch()
@@ -141,7 +128,7 @@ def test_a_named_workspace_wins(
     assert [result["path"] for result in kipu("search", "valkey", *named, "--json").json["results"]] == ["memory/a.md"]
 
 
-def test_a_missing_workspace_is_an_error_with_a_hint(kipu: Kipu, here: Path) -> None:
+def test_a_missing_workspace_is_an_error_with_a_hint(kipu, here):
     missing = here.with_name("projcet")
     done = kipu("search", "valkey", "-w", str(missing))
     assert (done.code, done.out) == (2, "")
@@ -189,9 +176,7 @@ MISTAKES: list[tuple[list[str], int, str]] = [
 
 
 @pytest.mark.parametrize(("arguments", "code", "message"), MISTAKES, ids=str)
-def test_a_mistake_is_explained_in_a_sentence(
-    kipu: Kipu, write: Write, arguments: list[str], code: int, message: str
-) -> None:
+def test_a_mistake_is_explained_in_a_sentence(kipu, write, arguments, code, message):
     write("memory/a.md", "valkey")
     done = kipu(*arguments)
     assert (done.code, done.out) == (code, "")
@@ -199,7 +184,7 @@ def test_a_mistake_is_explained_in_a_sentence(
     assert "Traceback" not in done.err
 
 
-def test_an_unknown_option_is_an_error_with_a_hint(kipu: Kipu) -> None:
+def test_an_unknown_option_is_an_error_with_a_hint(kipu):
     done = kipu("search", "x", "--sorce", "team")
     assert (done.code, done.out) == (2, "")
     assert "Error: No such option '--sorce'" in done.err
@@ -226,9 +211,7 @@ def test_an_unknown_option_is_an_error_with_a_hint(kipu: Kipu) -> None:
         ),
     ],
 )
-def test_a_mistake_in_the_configuration_ends_with_3(
-    kipu: Kipu, here: Path, write: Write, toml: str, message: str
-) -> None:
+def test_a_mistake_in_the_configuration_ends_with_3(kipu, here, write, toml, message):
     write("memory/a.md", "valkey")
     write("kipu.toml", toml)
     done = kipu("search", "valkey")
@@ -263,16 +246,14 @@ def kipu_register_strategies(register):
         ),
     ],
 )
-def test_a_failure_inside_has_its_exit_code(
-    kipu: Kipu, site: Site, write: Write, error: str, code: int, message: str
-) -> None:
+def test_a_failure_inside_has_its_exit_code(kipu, site, write, error, code, message):
     site.plugin("kipu-strategy-raising", RAISING.format(error=error))
     write("memory/a.md", "valkey")
     done = kipu("search", "valkey", "--strategy", "raising")
     assert (done.code, done.out, done.err) == (code, "", message)
 
 
-def test_verbose_shows_the_traceback_of_an_error(process: Process, site: Site, write: Write) -> None:
+def test_verbose_shows_the_traceback_of_an_error(process, site, write):
     site.plugin("kipu-strategy-raising", RAISING.format(error="ValueError('no disk')"))
     write("memory/a.md", "valkey")
     done = process("search", "valkey", "--strategy", "raising", "--verbose")
@@ -282,9 +263,7 @@ def test_verbose_shows_the_traceback_of_an_error(process: Process, site: Site, w
 
 
 @pytest.mark.parametrize("name", [".kipu", ".kipu/index.sqlite"])
-def test_something_in_place_of_the_index_is_reported_without_a_traceback(
-    process: Process, here: Path, write: Write, name: str
-) -> None:
+def test_something_in_place_of_the_index_is_reported_without_a_traceback(process, here, write, name):
     write("memory/a.md", "valkey")
     if name == ".kipu":
         write(name, "a file")
@@ -296,7 +275,7 @@ def test_something_in_place_of_the_index_is_reported_without_a_traceback(
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows does not remove a folder that is in use")
-def test_a_removed_current_folder_is_reported(kipu: Kipu, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_removed_current_folder_is_reported(kipu, tmp_path, monkeypatch):
     (tmp_path / "gone").mkdir()
     monkeypatch.chdir(tmp_path / "gone")
     (tmp_path / "gone").rmdir()
@@ -307,7 +286,7 @@ def test_a_removed_current_folder_is_reported(kipu: Kipu, tmp_path: Path, monkey
 
 @pytest.mark.skipif(sys.platform == "win32", reason="arguments are text there")
 @pytest.mark.parametrize("arguments", [["search", "\udcff"], ["search", "x", "--source", "\udcff"]], ids=ascii)
-def test_bytes_that_are_not_text_are_a_valid_query(kipu: Kipu, write: Write, arguments: list[str]) -> None:
+def test_bytes_that_are_not_text_are_a_valid_query(kipu, write, arguments):
     write("memory/a.md", "valkey")
     done = kipu(*arguments, "--json")
     assert (done.code, done.json["results"]) == (0, [])
@@ -317,7 +296,7 @@ def test_bytes_that_are_not_text_are_a_valid_query(kipu: Kipu, write: Write, arg
 
 
 @pytest.mark.parametrize("command", [["index"], ["search", "valkey"], ["files"], ["status"], ["plugins"], ["init"]])
-def test_quiet_prints_no_messages(kipu: Kipu, site: Site, write: Write, command: list[str]) -> None:
+def test_quiet_prints_no_messages(kipu, site, write, command):
     site.plugin("kipu-broken", "import not_there")
     write("memory/a.md", "valkey")
     write("memory/bad.md", "\0")
@@ -325,13 +304,13 @@ def test_quiet_prints_no_messages(kipu: Kipu, site: Site, write: Write, command:
     assert kipu(*command, "--quiet").err == ""
 
 
-def test_quiet_does_not_hide_errors(kipu: Kipu) -> None:
+def test_quiet_does_not_hide_errors(kipu):
     done = kipu("search", "x", "-n", "0", "--quiet")
     assert (done.code, done.err) == (2, "Error: --max-results must be a whole number from 1 to 10,000, not 0.\n")
 
 
 @pytest.mark.parametrize("encoding", ["ascii", "cp1252", "utf-16"])
-def test_output_is_utf_8_whatever_the_environment_says(process: Process, write: Write, encoding: str) -> None:
+def test_output_is_utf_8_whatever_the_environment_says(process, write, encoding):
     text = "データベースは Valkey になった 🦊 naïve"
     write("memory/メモ.md", text)
     done = process("search", "valkey", PYTHONIOENCODING=encoding, LC_ALL="C")
@@ -342,7 +321,7 @@ def test_output_is_utf_8_whatever_the_environment_says(process: Process, write: 
     assert (done.returncode, "無い" in done.stderr.decode("utf-8")) == (2, True)
 
 
-def test_no_color_reaches_a_file(process: Process, write: Write) -> None:
+def test_no_color_reaches_a_file(process, write):
     write("memory/a.md", "valkey")
     assert b"\x1b" not in process("search", "valkey").stdout
 
@@ -382,7 +361,7 @@ def places(site: Site) -> str:
     ],
     ids=" ".join,
 )
-def test_a_closed_pipe_is_not_an_error(here: Path, site: Site, write: Write, command: list[str]) -> None:
+def test_a_closed_pipe_is_not_an_error(here, site, write, command):
     write("memory/a.md", "valkey\n\n" * 3000)
     done = with_closed_pipe(site, *command)
     assert (done.returncode, done.stderr) == (0, b"")
@@ -390,7 +369,7 @@ def test_a_closed_pipe_is_not_an_error(here: Path, site: Site, write: Write, com
 
 @pytest.mark.skipif(sys.platform == "win32", reason="a closed pipe is another error there")
 @pytest.mark.parametrize("options", [[], ["--json"]])
-def test_messages_are_printed_after_stdout_is_closed(here: Path, site: Site, write: Write, options: list[str]) -> None:
+def test_messages_are_printed_after_stdout_is_closed(here, site, write, options):
     write("memory/a.md", "valkey\n\n" * 3000)
     done = with_closed_pipe(site, "search", "valkey", "--source", "x", *options)
     assert done.returncode == 0
@@ -398,7 +377,7 @@ def test_messages_are_printed_after_stdout_is_closed(here: Path, site: Site, wri
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="a closed pipe is another error there")
-def test_a_closed_stderr_does_not_fail_the_command(here: Path, site: Site, write: Write) -> None:
+def test_a_closed_stderr_does_not_fail_the_command(here, site, write):
     write("memory/a.md", "- valkey\n")
 
     def silent(*arguments: str) -> int:
@@ -424,7 +403,7 @@ def test_a_closed_stderr_does_not_fail_the_command(here: Path, site: Site, write
 
 @pytest.mark.skipif(sys.platform == "win32", reason="a closed pipe is another error there")
 @pytest.mark.parametrize("options", [[], ["--json"]])
-def test_watching_ends_when_the_pipe_is_closed(here: Path, site: Site, write: Write, options: list[str]) -> None:
+def test_watching_ends_when_the_pipe_is_closed(here, site, write, options):
     write("memory/a.md", "valkey")
     with subprocess.Popen(
         [sys.executable, "-c", "from kipu.cli import main; main()", "watch", *options],
@@ -441,7 +420,7 @@ def test_watching_ends_when_the_pipe_is_closed(here: Path, site: Site, write: Wr
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="there is no such way to close a stream")
-def test_a_closed_stdin_is_an_empty_text(here: Path, site: Site) -> None:
+def test_a_closed_stdin_is_an_empty_text(here, site):
     done = subprocess.run(
         ["sh", "-c", '"$0" -c "from kipu.cli import main; main()" remember <&-', sys.executable],
         capture_output=True,
@@ -455,9 +434,7 @@ def test_a_closed_stdin_is_an_empty_text(here: Path, site: Site) -> None:
 @pytest.mark.skipif(sys.platform == "win32", reason="there is no such way to close a stream")
 @pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-", "<&- >&- 2>&-"])
 @pytest.mark.parametrize("command", ["search valkey", "search valkey --json", "plugins", "files", "index"])
-def test_a_stream_that_the_caller_closed_is_not_an_error(
-    here: Path, site: Site, write: Write, command: str, closed: str
-) -> None:
+def test_a_stream_that_the_caller_closed_is_not_an_error(here, site, write, command, closed):
     write("memory/a.md", "valkey")
     done = subprocess.run(
         ["sh", "-c", f'"$0" -c "from kipu.cli import main; main()" {command} {closed}', sys.executable],
@@ -471,7 +448,7 @@ def test_a_stream_that_the_caller_closed_is_not_an_error(
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="there are no pseudo-terminals")
-def test_a_terminal_gets_tables_and_colours(here: Path, site: Site, write: Write) -> None:
+def test_a_terminal_gets_tables_and_colours(here, site, write):
     write("memory/[bold]a.md", "valkey")
 
     def on_terminal(*arguments: str) -> str:
@@ -505,7 +482,7 @@ def test_a_terminal_gets_tables_and_colours(here: Path, site: Site, write: Write
 # --- plugins -------------------------------------------------------------------------------------------------------
 
 
-def test_a_plugin_adds_a_command(kipu: Kipu, site: Site) -> None:
+def test_a_plugin_adds_a_command(kipu, site):
     site.install("kipu-greeter", {"kipu.commands": {"greet": "kipu_greeter:greet [extra]"}}, kipu_greeter=COMMAND)
     done = kipu("greet", "Ann")
     assert (done.code, done.out, done.err) == (0, "Hello, Ann.\n", "")
@@ -539,9 +516,7 @@ def test_a_plugin_adds_a_command(kipu: Kipu, site: Site) -> None:
         ),
     ],
 )
-def test_a_broken_command_is_reported_and_breaks_nothing_else(
-    kipu: Kipu, site: Site, write: Write, value: str, source: str, message: str
-) -> None:
+def test_a_broken_command_is_reported_and_breaks_nothing_else(kipu, site, write, value, source, message):
     site.install("kipu-greeter", {"kipu.commands": {"greet": value}}, kipu_greeter=source)
     write("memory/a.md", "valkey")
     done = kipu("greet")
@@ -550,7 +525,7 @@ def test_a_broken_command_is_reported_and_breaks_nothing_else(
     assert kipu("search", "valkey").code == 0
 
 
-def test_a_plugin_cannot_replace_a_command(kipu: Kipu, site: Site) -> None:
+def test_a_plugin_cannot_replace_a_command(kipu, site):
     site.install("kipu-greeter", {"kipu.commands": {"status": "kipu_greeter:greet"}}, kipu_greeter=COMMAND)
     assert "Hello" not in kipu("status").out
 
@@ -577,15 +552,7 @@ def block_by_configuration(here: Path, monkeypatch: Any) -> list[str]:
         (block_by_configuration, "plugins.disable in kipu.toml"),
     ],
 )
-def test_a_blocked_plugin_is_not_even_imported(
-    kipu: Kipu,
-    site: Site,
-    here: Path,
-    write: Write,
-    monkeypatch: pytest.MonkeyPatch,
-    block: Callable[[Path, Any], list[str]],
-    place: str,
-) -> None:
+def test_a_blocked_plugin_is_not_even_imported(kipu, site, here, write, monkeypatch, block, place):
     imported = "from pathlib import Path\nPath('imported').touch()\n"
     site.install(
         "kipu-greeter",
@@ -610,9 +577,7 @@ def test_a_blocked_plugin_is_not_even_imported(
     assert not (here / "imported").exists()
 
 
-def test_a_plugin_that_the_named_workspace_blocks_has_no_options_there(
-    kipu: Kipu, here: Path, write: Write, tmp_path: Path
-) -> None:
+def test_a_plugin_that_the_named_workspace_blocks_has_no_options_there(kipu, here, write, tmp_path):
     write("memory/a.md", "valkey")
     other = tmp_path / "other"
     other.mkdir()
@@ -621,7 +586,7 @@ def test_a_plugin_that_the_named_workspace_blocks_has_no_options_there(
     assert "--min-score" not in kipu("search", "-w", str(other), "--help").out
 
 
-def test_blocking_a_plugin_that_is_not_installed_is_reported(kipu: Kipu) -> None:
+def test_blocking_a_plugin_that_is_not_installed_is_reported(kipu):
     done = kipu("-p", "no:fake-standart", "status")
     assert (done.code, done.err) == (
         0,
@@ -629,7 +594,7 @@ def test_blocking_a_plugin_that_is_not_installed_is_reported(kipu: Kipu) -> None
     )
 
 
-def test_a_broken_plugin_is_reported_once_by_every_command(kipu: Kipu, site: Site, write: Write) -> None:
+def test_a_broken_plugin_is_reported_once_by_every_command(kipu, site, write):
     site.plugin("kipu-broken", "import not_there")
     write("memory/a.md", "valkey")
     for command in (["index"], ["search", "valkey"], ["files"], ["status"], ["plugins"], ["add", "memory/a.md"]):
@@ -637,7 +602,7 @@ def test_a_broken_plugin_is_reported_once_by_every_command(kipu: Kipu, site: Sit
         assert (done.code, done.err.count("Plugin kipu-broken 1.0 failed to load and was skipped")) == (0, 1)
 
 
-def test_a_failing_observer_is_reported_and_the_results_are_printed(kipu: Kipu, site: Site, write: Write) -> None:
+def test_a_failing_observer_is_reported_and_the_results_are_printed(kipu, site, write):
     site.plugin(
         "kipu-observer", "from kipu import hookimpl\n@hookimpl\ndef kipu_indexed():\n    raise OSError('no disk')"
     )

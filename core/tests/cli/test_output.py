@@ -2,23 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import pytest
 
 from kipu.cli.output import escape
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
-
-    from distributions import Site
-
-    from conftest import Done
-
-    Kipu = Callable[..., Done]
-    Write = Callable[[str, str], Path]
-
 
 WITH_JSON = [
     ("index",),
@@ -39,9 +25,7 @@ WITH_JSON = [
 
 
 @pytest.mark.parametrize("arguments", WITH_JSON, ids=" ".join)
-def test_json_is_one_document_on_stdout_and_nothing_else(
-    kipu: Kipu, site: Site, write: Write, arguments: tuple[str, ...]
-) -> None:
+def test_json_is_one_document_on_stdout_and_nothing_else(kipu, site, write, arguments):
     noise = "from kipu import hookimpl\nprint('HELLO')\n"
     noise += (
         "@hookimpl\ndef kipu_searched():\n    print('SEARCHED')\n@hookimpl\ndef kipu_indexed():\n    print('INDEXED')\n"
@@ -71,9 +55,7 @@ def test_json_is_one_document_on_stdout_and_nothing_else(
     ],
     ids=lambda value: " ".join(value) if isinstance(value, tuple) else str(value),
 )
-def test_with_json_errors_are_on_stderr_and_stdout_is_empty(
-    kipu: Kipu, write: Write, arguments: tuple[str, ...], code: int
-) -> None:
+def test_with_json_errors_are_on_stderr_and_stdout_is_empty(kipu, write, arguments, code):
     write("memory/a.md", "valkey")
     done = kipu(*arguments, "--json")
     assert (done.code, done.out) == (code, "")

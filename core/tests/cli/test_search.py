@@ -2,26 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
-
-    from conftest import Done
-
-    Kipu = Callable[..., Done]
-    Write = Callable[[str, str], Path]
-
-
-def test_search_shows_file_lines_score_heading_and_text(kipu: Kipu, write: Write) -> None:
+def test_search_shows_file_lines_score_heading_and_text(kipu, write):
     write("memory/2026-11-29.md", "# Cache\n\nWe moved from Redis\nto Valkey.\n")
     done = kipu("search", "why", "valkey")
     assert (done.code, done.err) == (0, "")
     assert done.out == "1. memory/2026-11-29.md:3-4  0.50  Cache\n   We moved from Redis\n   to Valkey.\n\n"
 
 
-def test_search_as_json_has_the_names_of_python(kipu: Kipu, write: Write) -> None:
+def test_search_as_json_has_the_names_of_python(kipu, write):
     write("memory/team/a.md", "# Cache\n\nvalkey\n")
     document = kipu("search", "valkey", "--json").json
     (result,) = document.pop("results")
@@ -51,14 +40,14 @@ def test_search_as_json_has_the_names_of_python(kipu: Kipu, write: Write) -> Non
     }
 
 
-def test_no_results_are_not_an_error(kipu: Kipu, write: Write) -> None:
+def test_no_results_are_not_an_error(kipu, write):
     write("memory/a.md", "valkey")
     done = kipu("search", "xylophone")
     assert (done.code, done.out, done.err) == (0, "", "No results.\n")
     assert kipu("search", "xylophone", "--quiet").err == ""
 
 
-def test_a_search_without_memory_says_what_to_do(kipu: Kipu, here: Path) -> None:
+def test_a_search_without_memory_says_what_to_do(kipu, here):
     (here / "memory").rmdir()
     done = kipu("search", "anything")
     assert (done.code, done.out) == (0, "")
@@ -68,7 +57,7 @@ def test_a_search_without_memory_says_what_to_do(kipu: Kipu, here: Path) -> None
     assert list(here.iterdir()) == []
 
 
-def test_a_search_indexes_changes_unless_no_sync(kipu: Kipu, write: Write) -> None:
+def test_a_search_indexes_changes_unless_no_sync(kipu, write):
     write("memory/a.md", "valkey")
     done = kipu("search", "valkey", "--no-sync")
     assert (done.code, done.out) == (0, "")
@@ -77,7 +66,7 @@ def test_a_search_indexes_changes_unless_no_sync(kipu: Kipu, write: Write) -> No
     assert kipu("search", "valkey").out.startswith("1. memory/a.md:1")
 
 
-def test_filters_and_limits_reach_the_search(kipu: Kipu, write: Write) -> None:
+def test_filters_and_limits_reach_the_search(kipu, write):
     write("memory/2026-11-01.md", "valkey redis")
     write("memory/2026-11-02.md", "valkey")
     write("memory/team/2026-11-03.md", "valkey redis")
@@ -93,20 +82,20 @@ def test_filters_and_limits_reach_the_search(kipu: Kipu, write: Write) -> None:
     assert len(found("--strategy", "keyword")) == 3
 
 
-def test_full_shows_whole_chunks(kipu: Kipu, write: Write) -> None:
+def test_full_shows_whole_chunks(kipu, write):
     text = "a sentence about nothing at all. " * 30 + "valkey " + "and more of the same. " * 30
     write("memory/a.md", text)
     assert len(kipu("search", "valkey").out) < 600
     assert text.strip() in kipu("search", "valkey", "--full").out
 
 
-def test_an_unknown_source_is_reported(kipu: Kipu, write: Write) -> None:
+def test_an_unknown_source_is_reported(kipu, write):
     write("memory/team/a.md", "valkey")
     assert kipu("search", "valkey", "--source", "taem").err == (
         'No memory file has the source "taem". Did you mean "team"? There are: team.\nNo results.\n'
     )
 
 
-def test_per_call_options_of_plugins_are_options_with_their_help(kipu: Kipu) -> None:
+def test_per_call_options_of_plugins_are_options_with_their_help(kipu):
     help_text = " ".join(kipu("search", "--help").out.split())
     assert "--min-score FLOAT The lowest score to keep. [postprocessor threshold]" in help_text

@@ -39,7 +39,7 @@ def run(workspace: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Capture
     return run
 
 
-def test_a_remembered_text_is_recalled(run: Run) -> None:
+def test_a_remembered_text_is_recalled(run):
     code, out, err = run(
         "remember", "Ada", "keeps the", "cache.", "--source", "team", "--tag", "people", "--tag", "cache"
     )
@@ -54,7 +54,7 @@ def test_a_remembered_text_is_recalled(run: Run) -> None:
     assert (code, out) == (0, "")
 
 
-def test_recall_has_the_options_of_plugins(run: Run) -> None:
+def test_recall_has_the_options_of_plugins(run):
     run("remember", "Ada keeps the cache.", "--file", "ada.md")
     run("remember", "Bob keeps the cluster, and a cache of his own.", "--file", "bob.md")
     _, out, _ = run("recall", "cluster", "cache", "his", "--min-score", "0.9")
@@ -67,7 +67,7 @@ def test_recall_has_the_options_of_plugins(run: Run) -> None:
     assert "Not in use: kipu-postprocessor-threshold" in err
 
 
-def test_json_has_the_names_of_python(run: Run) -> None:
+def test_json_has_the_names_of_python(run):
     _, out, _ = run("remember", "Ada keeps the cache.", "--metadata", "session=42", "--json")
     note = json.loads(out)
     assert (note["path"], note["start_line"], note["end_line"]) == (f"memory/{today()}.md", 3, 4)
@@ -86,7 +86,7 @@ def test_json_has_the_names_of_python(run: Run) -> None:
     assert "Ada" not in out
 
 
-def test_a_text_may_come_from_standard_input(run: Run, workspace: Path) -> None:
+def test_a_text_may_come_from_standard_input(run, workspace):
     text = "Line one.\r\n\r\n```\ncode: é\n"
     code, out, _ = run("remember", stdin=b"\xef\xbb\xbf" + text.encode())
     assert (code, out) == (0, f"Remembered: memory/{today()}.md:3-6\n")
@@ -95,7 +95,7 @@ def test_a_text_may_come_from_standard_input(run: Run, workspace: Path) -> None:
     assert (code, out, err) == (2, "", "Error: There is nothing to remember: the text is empty.\n")
 
 
-def test_a_superseded_text_is_labelled(run: Run) -> None:
+def test_a_superseded_text_is_labelled(run):
     run("remember", "The cache is Redis.")
     code, _, err = run("remember", "The cache is Valkey now.", "--supersedes", f"memory/{today()}.md:3")
     assert (code, err) == (0, f"It takes the place of memory/{today()}.md:3: - The cache is Redis.\n")
@@ -103,7 +103,7 @@ def test_a_superseded_text_is_labelled(run: Run) -> None:
     assert out.index("Valkey now") < out.index("outdated: superseded by") < out.index("is Redis")
 
 
-def test_lines_are_read_changed_and_moved(run: Run, workspace: Path) -> None:
+def test_lines_are_read_changed_and_moved(run, workspace):
     (workspace / "memory/a.md").write_text("one\ntwo\nthree\n", "utf-8")
     assert run("read", "memory/a.md")[1] == "one\ntwo\nthree\n"
     assert run("read", "memory/a.md:2-3")[1] == "two\nthree\n"
@@ -133,9 +133,7 @@ def test_lines_are_read_changed_and_moved(run: Run, workspace: Path) -> None:
         (["compact", "--older-than", "soon"], 2, "--older-than must be a date or a number of days, not 'soon'."),
     ],
 )
-def test_an_invalid_argument_is_explained_in_a_sentence(
-    run: Run, workspace: Path, arguments: list[str], code: int, message: str
-) -> None:
+def test_an_invalid_argument_is_explained_in_a_sentence(run, workspace, arguments, code, message):
     (workspace / "memory/a.md").write_text("one", "utf-8")
     ended, out, err = run(*arguments)
     assert (ended, out) == (code, "")
@@ -143,7 +141,7 @@ def test_an_invalid_argument_is_explained_in_a_sentence(
     assert "Traceback" not in err
 
 
-def test_forget_asks_and_prints_a_receipt(run: Run, workspace: Path) -> None:
+def test_forget_asks_and_prints_a_receipt(run, workspace):
     (workspace / "memory/a.md").write_text("keep this\n\nforget the platypus\n", "utf-8")
     code, out, err = run("forget", "memory/a.md:3", stdin=b"n\n")
     assert (code, out) == (0, "")
@@ -160,7 +158,7 @@ def test_forget_asks_and_prints_a_receipt(run: Run, workspace: Path) -> None:
     assert all(b"platypus" not in path.read_bytes() for path in (workspace / ".kipu").rglob("*") if path.is_file())
 
 
-def test_forget_query_asks_for_each_result(run: Run, workspace: Path) -> None:
+def test_forget_query_asks_for_each_result(run, workspace):
     for name in "ab":
         (workspace / f"memory/{name}.md").write_text(f"platypus {name}\n", "utf-8")
     code, out, _ = run("forget", "--query", "platypus", stdin=b"y\nn\n")
@@ -174,7 +172,7 @@ def test_forget_query_asks_for_each_result(run: Run, workspace: Path) -> None:
     assert sum((workspace / f"memory/{name}.md").exists() for name in "ab") == 1
 
 
-def test_a_text_may_begin_as_an_item_does(run: Run, workspace: Path) -> None:
+def test_a_text_may_begin_as_an_item_does(run, workspace):
     (workspace / "memory/a.md").write_text("- one\n- two\n", "utf-8")
     assert run("edit", "memory/a.md:2", "- 2")[:2] == (0, "Changed: memory/a.md:2\n")
     code, _, err = run("edit", "memory/a.md", "whole?")
@@ -183,7 +181,7 @@ def test_a_text_may_begin_as_an_item_does(run: Run, workspace: Path) -> None:
     assert (workspace / "memory/a.md").read_text("utf-8") == "- one\n- 2\n"
 
 
-def test_compacting_an_unknown_source_is_reported(run: Run, workspace: Path) -> None:
+def test_compacting_an_unknown_source_is_reported(run, workspace):
     (workspace / "memory/team").mkdir(parents=True)
     (workspace / "memory/team/2020-01-01.md").write_text("- one\n", "utf-8")
     code, _, err = run("compact", "--source", "taem")
@@ -192,9 +190,7 @@ def test_compacting_an_unknown_source_is_reported(run: Run, workspace: Path) -> 
     assert "Nothing to compact." in err
 
 
-def test_the_workspace_is_named_when_the_current_folder_has_another_memory(
-    run: Run, workspace: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_workspace_is_named_when_the_current_folder_has_another_memory(run, workspace, monkeypatch):
     run("remember", "Alice likes tea.")
     (workspace / "deep/memory").mkdir(parents=True)
     monkeypatch.chdir(workspace / "deep")
@@ -208,13 +204,13 @@ def test_the_workspace_is_named_when_the_current_folder_has_another_memory(
 
 
 @pytest.mark.parametrize("command", ["remember", "search", "recall", "status"])
-def test_an_empty_scope_is_an_error(run: Run, command: str) -> None:
+def test_an_empty_scope_is_an_error(run, command):
     code, out, err = run(command, *([] if command == "status" else ["tea"]), "--scope", "")
     assert (code, out) == (2, "")
     assert "--scope is empty." in err
 
 
-def test_a_scope_sees_its_own_source(run: Run, workspace: Path) -> None:
+def test_a_scope_sees_its_own_source(run, workspace):
     code, out, _ = run("remember", "Alice likes tea.", "--scope", "alice@example.com")
     assert (code, out) == (0, f"Remembered: memory/alice@example.com/{today()}.md:3\n")
     run("remember", "Bob likes tea.", "--scope", "bob")
@@ -229,7 +225,7 @@ def test_a_scope_sees_its_own_source(run: Run, workspace: Path) -> None:
     assert "does not belong to it" in err
 
 
-def test_a_text_that_is_not_utf8_is_refused(run: Run, workspace: Path) -> None:
+def test_a_text_that_is_not_utf8_is_refused(run, workspace):
     code, _, err = run("remember", "--source", "g", stdin=b"one \xff\xfe")
     assert code == 2
     assert "The text is not valid UTF-8: its byte 5 is 0xff." in err

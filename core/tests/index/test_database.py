@@ -22,12 +22,8 @@ from kipu.notices import Notices
 from kipu.sqlite import choose_driver, shielded, sqlite_errors
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable
+    from collections.abc import AsyncIterator
 
-    from kipu import MemoryConfig
-
-    Config = Callable[..., MemoryConfig]
-    Write = Callable[[str, str], Path]
 
 INSERT = (
     "INSERT INTO files (path, source, size, mtime_ns, ctime_ns, hash, chunker) VALUES (?, 'memory', 0, 0, 0, '', '')"

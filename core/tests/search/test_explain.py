@@ -14,10 +14,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from kipu import Hit, MemoryConfig, Query
+    from kipu import Hit, Query
 
     Write = Callable[[str, str], Path]
-    Config = Callable[..., MemoryConfig]
 
 
 @attrs.frozen

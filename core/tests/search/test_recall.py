@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -12,15 +11,6 @@ from hypothesis import strategies as st
 from kipu import Memory
 from kipu.errors import OutsideScopeError, QueryError
 from kipu.search.recall import estimate_tokens, without_recalled
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
-
-    from kipu import MemoryConfig
-
-    Config = Callable[..., MemoryConfig]
-    Write = Callable[[str, str], Path]
 
 PART = re.compile(r'^<memory source="(?P<path>[^"]+):(?P<start>\d+)(?:-(?P<end>\d+))?"', re.MULTILINE)
 

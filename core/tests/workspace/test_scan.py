@@ -17,10 +17,8 @@ from kipu.workspace.scan import Workspace, date_of, is_memory_file_name, source_
 from kipu.workspace.text import NotTextError, decode
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
     from pathlib import Path
 
-    Write = Callable[[str, str], Path]
 
 posix = pytest.mark.skipif(sys.platform == "win32", reason="Windows has no such files, or needs a right to make them")
 

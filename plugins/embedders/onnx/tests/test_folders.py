@@ -42,13 +42,13 @@ def said(folder: Path) -> str:
     return str(caught.value)
 
 
-async def test_a_folder_gives_the_vectors_of_its_model(folder: Path) -> None:
+async def test_a_folder_gives_the_vectors_of_its_model(folder):
     texts = ["Ana is allergic to peanuts.", "kitten " * 200]
     own, packaged = await Onnx(str(folder)).embed(texts, role="document"), await Onnx().embed(texts, role="document")
     assert np.allclose(own, packaged, atol=1e-6)
 
 
-def test_the_identity_changes_with_the_files_and_not_with_the_place(folder: Path, tmp_path: Path) -> None:
+def test_the_identity_changes_with_the_files_and_not_with_the_place(folder, tmp_path):
     moved, other = tmp_path / "moved", tmp_path / "other"
     shutil.copytree(folder, moved)
     shutil.copytree(folder, other)
@@ -59,7 +59,7 @@ def test_the_identity_changes_with_the_files_and_not_with_the_place(folder: Path
     assert Onnx(str(folder), languages=["de", "en"]).languages == ("de", "en")
 
 
-async def test_prompts_come_from_the_files_or_from_the_options(folder: Path) -> None:
+async def test_prompts_come_from_the_files_or_from_the_options(folder):
     write(folder / "config_sentence_transformers.json", prompts={"query": "query: ", "passage": "passage: "})
     plain, texts = Onnx(), ["a cat"]
     for embedder, role, prompted in (
@@ -73,7 +73,7 @@ async def test_prompts_come_from_the_files_or_from_the_options(folder: Path) -> 
     assert Onnx(str(folder)).identity != Onnx(str(folder), document_prompt="").identity
 
 
-async def test_the_window_is_the_smallest_that_the_files_name_and_holds_the_prompt_too(folder: Path) -> None:
+async def test_the_window_is_the_smallest_that_the_files_name_and_holds_the_prompt_too(folder):
     write(folder / "sentence_bert_config.json", max_seq_length=10)
     embedder = Onnx(str(folder), query_prompt="find ")
     await embedder.embed(["cat " * 8], role="document")
@@ -89,17 +89,17 @@ async def test_the_window_is_the_smallest_that_the_files_name_and_holds_the_prom
         ({"pooling_mode": "cls"}, "cls"),
     ],
 )
-def test_pooling_is_what_the_files_say(folder: Path, options: dict[str, Any], pooling: str) -> None:
+def test_pooling_is_what_the_files_say(folder, options, pooling):
     write(folder / "1_Pooling" / "config.json", **options)
     assert ModelFolder.at(folder).pooling == pooling
 
 
-def test_pooling_that_is_not_known_is_refused(folder: Path) -> None:
+def test_pooling_that_is_not_known_is_refused(folder):
     write(folder / "1_Pooling" / "config.json", pooling_mode_lasttoken=True)
     assert said(folder).endswith("asks for pooling by lasttoken: only mean and cls are known.")
 
 
-def test_a_folder_that_lacks_something_is_refused(folder: Path, tmp_path: Path) -> None:
+def test_a_folder_that_lacks_something_is_refused(folder, tmp_path):
     (folder / "config.json").unlink()
     assert "says how many word pieces the model takes" in said(folder)
     (folder / "tokenizer.json").unlink()
@@ -109,24 +109,24 @@ def test_a_folder_that_lacks_something_is_refused(folder: Path, tmp_path: Path) 
     assert said(tmp_path / "none").startswith(f"There is no folder {tmp_path / 'none'}: ")
 
 
-def test_a_file_that_is_not_json_is_refused_by_name(folder: Path) -> None:
+def test_a_file_that_is_not_json_is_refused_by_name(folder):
     (folder / "config.json").write_text("{", "utf-8")
     assert said(folder).startswith(f"{folder / 'config.json'} cannot be read: ")
 
 
-async def test_a_file_that_is_no_model_is_refused_by_name(folder: Path) -> None:
+async def test_a_file_that_is_no_model_is_refused_by_name(folder):
     (folder / "onnx" / "model.onnx").write_bytes(b"not a model")
     with pytest.raises(EmbedderError, match=r"onnxruntime cannot load .*model\.onnx"):
         await Onnx(str(folder)).embed(["a cat"], role="document")
 
 
-async def test_a_file_that_is_no_tokenizer_is_refused_by_name(folder: Path) -> None:
+async def test_a_file_that_is_no_tokenizer_is_refused_by_name(folder):
     (folder / "tokenizer.json").write_text("{}", "utf-8")
     with pytest.raises(ConfigurationError, match=r"tokenizer\.json is not a tokenizer"):
         await Onnx(str(folder)).embed(["a cat"], role="document")
 
 
-def test_options_that_cannot_be_are_refused() -> None:
+def test_options_that_cannot_be_are_refused():
     with pytest.raises(ValueError, match="threads"):
         Onnx(threads=-1)
     with pytest.raises(TypeError, match="languages must be a list"):

@@ -32,7 +32,7 @@ def embed_in_a_fork(texts: list[str]) -> list[list[float]]:
     return vectors
 
 
-async def test_what_means_the_same_is_nearer_than_what_shares_words() -> None:
+async def test_what_means_the_same_is_nearer_than_what_shares_words():
     query = (await Onnx().embed(["Which foods make her ill?"], role="query"))[0]
     documents = [
         "Ana is allergic to peanuts and cannot eat them.",
@@ -50,14 +50,14 @@ async def test_what_means_the_same_is_nearer_than_what_shares_words() -> None:
         assert vectors[0] @ vectors[1] > vectors[0] @ vectors[2], one
 
 
-async def test_vectors_are_float32_of_length_1_one_for_each_text() -> None:
+async def test_vectors_are_float32_of_length_1_one_for_each_text():
     vectors = await Onnx().embed(TEXTS, role="document")
     assert vectors.shape == (len(TEXTS), 384)
     assert vectors.dtype == np.float32
     assert np.allclose(np.linalg.norm(vectors, axis=1), 1, atol=1e-5)
 
 
-async def test_a_text_has_the_same_vector_whatever_it_is_embedded_with() -> None:
+async def test_a_text_has_the_same_vector_whatever_it_is_embedded_with():
     together = await Onnx().embed(TEXTS, role="document")
     backwards = await Onnx(threads=1).embed(TEXTS[::-1], role="document")
     alone = [(await Onnx(threads=3).embed([text], role="query"))[0] for text in TEXTS]
@@ -65,11 +65,11 @@ async def test_a_text_has_the_same_vector_whatever_it_is_embedded_with() -> None
     assert np.array_equal(together, alone)
 
 
-async def test_no_texts_give_no_vectors() -> None:
+async def test_no_texts_give_no_vectors():
     assert (await Onnx().embed([], role="document")).shape[0] == 0
 
 
-async def test_texts_beyond_the_window_are_refused_by_position() -> None:
+async def test_texts_beyond_the_window_are_refused_by_position():
     fits, too_long = "kitten " * 254, "kitten " * 255
     assert (await Onnx().embed([fits], role="document")).shape == (1, 384)
     with pytest.raises(TextTooLongError) as caught:
@@ -78,19 +78,19 @@ async def test_texts_beyond_the_window_are_refused_by_position() -> None:
     assert str(caught.value) == "2 texts have more than the 256 word pieces that the model takes."
 
 
-async def test_the_end_of_a_text_that_fits_counts() -> None:
+async def test_the_end_of_a_text_that_fits_counts():
     start = "The weather was fine. " * 40
     vectors = await Onnx().embed([start, start + "Ana is allergic to peanuts."], role="document")
     assert vectors[0] @ vectors[1] < 0.999
 
 
-async def test_many_calls_at_once_share_one_model() -> None:
+async def test_many_calls_at_once_share_one_model():
     expected = await Onnx().embed(TEXTS, role="document")
     answers = await asyncio.gather(*(Onnx().embed(TEXTS, role="document") for _ in range(4)))
     assert all(np.array_equal(expected, answer) for answer in answers)
 
 
-async def test_a_call_that_is_cancelled_ends_soon() -> None:
+async def test_a_call_that_is_cancelled_ends_soon():
     running = asyncio.create_task(Onnx().embed(["The knots of a kipu held numbers. " * 20] * 1_000, role="document"))
     await Onnx().embed(["something that is embedded meanwhile"], role="query")
     running.cancel()
@@ -102,14 +102,14 @@ async def test_a_call_that_is_cancelled_ends_soon() -> None:
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
 @pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
-async def test_a_forked_process_embeds_too() -> None:
+async def test_a_forked_process_embeds_too():
     expected = await Onnx().embed(TEXTS[:3], role="document")
     with ProcessPoolExecutor(1, mp_context=get_context("fork")) as pool:
         answer = await asyncio.get_running_loop().run_in_executor(pool, embed_in_a_fork, TEXTS[:3])
     assert np.allclose(expected, answer)
 
 
-def test_the_model_knows_english_and_says_what_it_does_not_know() -> None:
+def test_the_model_knows_english_and_says_what_it_does_not_know():
     embedder = Onnx()
     assert embedder.languages == ("en",)
     assert embedder.unknown_share("Where do we keep the session cache?") == 0
@@ -120,7 +120,7 @@ def test_the_model_knows_english_and_says_what_it_does_not_know() -> None:
     assert embedder.unknown_share("") == 0
 
 
-def test_the_identity_is_known_without_loading_anything_heavy_and_nothing_is_printed() -> None:
+def test_the_identity_is_known_without_loading_anything_heavy_and_nothing_is_printed():
     program = """
 import asyncio, sys
 from kipu_embedder_onnx import Onnx
@@ -132,6 +132,6 @@ asyncio.run(Onnx().embed(["quiet", "please"], role="document"))
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
 
 
-def test_the_identity_is_that_of_the_vectors() -> None:
+def test_the_identity_is_that_of_the_vectors():
     assert Onnx().identity == Onnx("minilm", threads=1, query_prompt="query: ").identity == Onnx("").identity
     assert Onnx(document_prompt="passage: ").identity != Onnx().identity

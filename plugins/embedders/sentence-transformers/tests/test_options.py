@@ -49,17 +49,17 @@ def write(workspace: Path, options: str) -> None:
         ({"model": NAME, "languages": ["en", "zh"]}, f"sentence-transformers:{NAME}"),
     ],
 )
-def test_the_identity_is_what_decides_the_vectors_that_are_kept(options: dict[str, object], expected: str) -> None:
+def test_the_identity_is_what_decides_the_vectors_that_are_kept(options, expected):
     assert SentenceTransformers(**options).identity == expected
 
 
-def test_a_folder_is_known_by_what_is_in_it_wherever_it_is(tmp_path: Path) -> None:
+def test_a_folder_is_known_by_what_is_in_it_wherever_it_is(tmp_path):
     here, there = make_model(tmp_path / "here"), make_model(tmp_path / "there/deeper")
     assert identity(here) == identity(there)
     assert str(tmp_path) not in identity(here)
 
 
-def test_what_changes_no_vector_does_not_change_the_identity_of_a_folder(tmp_path: Path) -> None:
+def test_what_changes_no_vector_does_not_change_the_identity_of_a_folder(tmp_path):
     folder = make_model(tmp_path / "model")
     before = identity(folder)
     (folder / "README.md").write_text("A model.", "utf-8")
@@ -71,7 +71,7 @@ def test_what_changes_no_vector_does_not_change_the_identity_of_a_folder(tmp_pat
 
 
 @pytest.mark.parametrize("name", ["config.json", "1_Pooling/config.json", "model.safetensors"])
-def test_what_may_change_vectors_changes_the_identity_of_a_folder(tmp_path: Path, name: str) -> None:
+def test_what_may_change_vectors_changes_the_identity_of_a_folder(tmp_path, name):
     folder = make_model(tmp_path / "model")
     before = identity(folder)
     (folder / name).write_bytes(b'{"other": true}')
@@ -79,7 +79,7 @@ def test_what_may_change_vectors_changes_the_identity_of_a_folder(tmp_path: Path
 
 
 @pytest.mark.parametrize("position", [0, 1_500_000, 2_999_999])
-def test_other_weights_of_the_same_size_change_the_identity_of_a_folder(tmp_path: Path, position: int) -> None:
+def test_other_weights_of_the_same_size_change_the_identity_of_a_folder(tmp_path, position):
     weights = bytes(3_000_000)
     trained = weights[:position] + b"\x01" * 100_000 + weights[position + 100_000 :]
     one = make_model(tmp_path / "one", weights)
@@ -87,13 +87,13 @@ def test_other_weights_of_the_same_size_change_the_identity_of_a_folder(tmp_path
     assert identity(one) != identity(other)
 
 
-def test_a_folder_without_a_model_is_said(tmp_path: Path) -> None:
+def test_a_folder_without_a_model_is_said(tmp_path):
     with pytest.raises(EmbedderError, match="has no model in it: neither"):
         _ = identity(tmp_path)
 
 
 @pytest.mark.parametrize("path", ["/nowhere/model", "./nowhere/model", "~/nowhere/model", "no such model", "a/b/c"])
-def test_a_path_without_a_folder_is_said(path: str) -> None:
+def test_a_path_without_a_folder_is_said(path):
     with pytest.raises(EmbedderError, match=f"There is no folder .*{Path(path).name}, and a name on the Hugging Face"):
         _ = SentenceTransformers(path).identity
 
@@ -112,14 +112,14 @@ def test_a_path_without_a_folder_is_said(path: str) -> None:
         ("trust_remote_code = true", 'no option "trust_remote_code"'),
     ],
 )
-async def test_a_wrong_option_in_kipu_toml_is_said(tmp_path: Path, options: str, message: str) -> None:
+async def test_a_wrong_option_in_kipu_toml_is_said(tmp_path, options, message):
     write(tmp_path, options)
     async with Memory(tmp_path) as memory:
         with pytest.raises(ConfigurationError, match=message):
             await memory.reindex()
 
 
-def test_a_missing_library_is_one_sentence_that_says_what_to_install() -> None:
+def test_a_missing_library_is_one_sentence_that_says_what_to_install():
     program = """
 import asyncio, sys
 from kipu.errors import EmbedderError

@@ -74,7 +74,7 @@ def redacted(text: str) -> str:
 @settings(deadline=None, max_examples=400)
 @example("password = " + SECRETS[0] + SECRETS[2])
 @example("İ" * 50 + "password = hunter2hunter2")
-def test_a_text_that_was_redacted_is_not_changed_again(text: str) -> None:
+def test_a_text_that_was_redacted_is_not_changed_again(text):
     once = Redact().filter(text, "memory/notes.md")
     again = Redact().filter(once.text, "memory/notes.md")
     assert (again.text, list(again.notices)) == (once.text, [])
@@ -84,7 +84,7 @@ def test_a_text_that_was_redacted_is_not_changed_again(text: str) -> None:
 @given(text=ANY_TEXT)
 @example("PASSWORT=$a0glsa_" + "0" * 32 + "_00123456")  # the beginning of a placeholder was taken for a password
 @settings(deadline=None, max_examples=400)
-def test_lines_stay_and_all_that_is_not_replaced_stays_as_it_is(text: str) -> None:
+def test_lines_stay_and_all_that_is_not_replaced_stays_as_it_is(text):
     once = redacted(text)
     assert len(once.splitlines()) == len(text.splitlines())
     assert [once.count(end) for end in ("\r\n", "\n", "\r")] == [text.count(end) for end in ("\r\n", "\n", "\r")]
@@ -101,7 +101,7 @@ def test_lines_stay_and_all_that_is_not_replaced_stays_as_it_is(text: str) -> No
     after=st.text(st.characters(exclude_categories=()), max_size=30),
 )
 @settings(deadline=None, max_examples=200)
-def test_a_key_between_spaces_is_replaced_whatever_stands_around_it(before: str, secret: str, after: str) -> None:
+def test_a_key_between_spaces_is_replaced_whatever_stands_around_it(before, secret, after):
     if not secret.startswith("fm2_"):
         assert secret not in redacted(f"{before} {secret} {after}")
 
@@ -138,6 +138,6 @@ def test_a_key_between_spaces_is_replaced_whatever_stands_around_it(before: str,
         *("password = '" + "a1-" * 500, "password is a1_", "password: my-", 'password: "' + "x" * 1500 + '" '),
     ],
 )
-def test_a_long_line_of_anything_is_no_trouble(unit: str) -> None:
+def test_a_long_line_of_anything_is_no_trouble(unit):
     text = unit * (200_000 // len(unit))
     assert redacted(text).count("\n") == text.count("\n")

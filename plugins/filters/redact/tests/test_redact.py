@@ -29,14 +29,14 @@ def redacted(text: str) -> str:
 @pytest.mark.parametrize(
     "around", ["We deployed with §.", "`§`", "| key | § |", "- §\n", '{"x": "§"}', "x: §", "(§)", "§"]
 )
-def test_a_key_is_replaced_wherever_it_stands(name: str, around: str) -> None:
+def test_a_key_is_replaced_wherever_it_stands(name, around):
     token, label = TOKENS[name]
     around = around.replace("§", "FlyV1 §") if name == "Fly.io" else around
     assert redacted(around.replace("§", token)) == around.replace("§", f"[redacted: {label}]")
 
 
 @pytest.mark.parametrize("around", SURROUNDINGS)
-def test_a_secret_is_known_by_what_stands_around_it(around: str) -> None:
+def test_a_secret_is_known_by_what_stands_around_it(around):
     secret, label = SURROUNDINGS[around]
     assert redacted(around.replace("§", secret)) == around.replace("§", f"[redacted: {label}]")
 
@@ -46,24 +46,24 @@ def test_a_secret_is_known_by_what_stands_around_it(around: str) -> None:
 )
 @pytest.mark.parametrize("indent", ["", "    ", "> "])
 @pytest.mark.parametrize("line_end", ["\n", "\r\n"])
-def test_a_private_key_is_replaced_and_the_lines_stay(kind: str, indent: str, line_end: str) -> None:
+def test_a_private_key_is_replaced_and_the_lines_stay(kind, indent, line_end):
     lines = ["before", *(indent + line for line in made_keys.armored(kind).split("\n")), "after"]
     kept = redacted(line_end.join(lines)).split(line_end)
     assert kept == [*lines[:2], f"{indent}[redacted: private key]", *[""] * (len(lines) - 5), *lines[-2:]]
 
 
-def test_a_private_key_is_replaced_within_a_json_text() -> None:
+def test_a_private_key_is_replaced_within_a_json_text():
     body = made_keys.armored().split("\n")
     text = '{"private_key": "' + "\\n".join(body) + '\\n"}'
     assert redacted(text) == f'{{"private_key": "{body[0]}\\n[redacted: private key]\\n{body[-1]}\\n"}}'
 
 
-def test_a_private_key_that_was_cut_off_is_replaced() -> None:
+def test_a_private_key_that_was_cut_off_is_replaced():
     text = "\n".join(made_keys.armored().split("\n")[:4]) + "\n\nAnd then we went home."
     assert redacted(text).split("\n")[1:] == ["[redacted: private key]", "", "", "", "And then we went home."]
 
 
-def test_keys_of_pgp_and_of_putty_are_replaced() -> None:
+def test_keys_of_pgp_and_of_putty_are_replaced():
     line = made_keys.some(made_keys.BASE64, 48)
     kind = "PGP PRIVATE KEY BLOCK"
     pgp = f"-----BEGIN {kind}-----\nVersion: 2\n\n{line}\n{line}\n=abcd\n-----END {kind}-----"
@@ -75,7 +75,7 @@ def test_keys_of_pgp_and_of_putty_are_replaced() -> None:
 
 @pytest.mark.parametrize("name", TOKENS)
 @pytest.mark.parametrize("around", ["_§_", "__§__", "**§**", "*§*", "~~§~~"])
-def test_a_key_that_is_emphasized_is_replaced(name: str, around: str) -> None:
+def test_a_key_that_is_emphasized_is_replaced(name, around):
     token, label = TOKENS[name]
     around = around.replace("§", "FlyV1 §") if name == "Fly.io" else around
     kept = redacted(around.replace("§", token))
@@ -84,7 +84,7 @@ def test_a_key_that_is_emphasized_is_replaced(name: str, around: str) -> None:
 
 
 @pytest.mark.parametrize("name", TOKENS)
-def test_a_key_with_the_backslashes_of_markdown_is_replaced(name: str) -> None:
+def test_a_key_with_the_backslashes_of_markdown_is_replaced(name):
     token, label = TOKENS[name]
     around = "FlyV1 §" if name == "Fly.io" else "a\\_b § a\\_b"
     escaped = "".join(f"\\{letter}" if letter in "_-." else letter for letter in token)
@@ -92,14 +92,14 @@ def test_a_key_with_the_backslashes_of_markdown_is_replaced(name: str) -> None:
     assert Redact(allow=[token]).filter(escaped, "memory/notes.md").text == escaped or name == "Fly.io"
 
 
-def test_keys_beside_each_other_are_all_replaced() -> None:
+def test_keys_beside_each_other_are_all_replaced():
     key, token = TOKENS["AWS"][0], TOKENS["GitHub"][0]
     assert redacted(f"{key} {token},{key}") == (
         "[redacted: AWS access key] [redacted: GitHub token],[redacted: AWS access key]"
     )
 
 
-def test_a_known_key_that_is_assigned_has_its_own_label() -> None:
+def test_a_known_key_that_is_assigned_has_its_own_label():
     key, label = TOKENS["GitHub"]
     assert redacted(f"password: {key}") == f"password: [redacted: {label}]"
     assert redacted(f"https://ana:{key}@acme.example/x") == f"https://ana:[redacted: {label}]@acme.example/x"
@@ -177,7 +177,7 @@ def test_a_known_key_that_is_assigned_has_its_own_label() -> None:
         "Stripe's pk_live_abcdefghijklmnop12345678 is public.",
     ],
 )
-def test_what_is_no_secret_stays(text: str) -> None:
+def test_what_is_no_secret_stays(text):
     prepared = Redact().filter(text, "memory/notes.md")
     assert (prepared.text, list(prepared.notices)) == (text, [])
 
@@ -209,11 +209,11 @@ def test_what_is_no_secret_stays(text: str) -> None:
         "token: 20261130T101010Z, Authorization: Bearer ya29.google-oauth...",
     ],
 )
-def test_words_names_dates_and_examples_are_no_secrets(text: str) -> None:
+def test_words_names_dates_and_examples_are_no_secrets(text):
     assert redacted(text) == text
 
 
-def test_an_image_in_base_64_stays() -> None:
+def test_an_image_in_base_64_stays():
     image = f"![logo](data:image/png;base64,{made_keys.some(made_keys.BASE64, 200_000)}==)"
     assert redacted(image) == image
 
@@ -221,12 +221,12 @@ def test_an_image_in_base_64_stays() -> None:
 # --- What is said --------------------------------------------------------------------------------------------------
 
 
-def test_a_note_says_what_was_replaced_and_in_which_line() -> None:
+def test_a_note_says_what_was_replaced_and_in_which_line():
     notices = Redact().filter(f"one\r\ntwo\r\nthe key {TOKENS['AWS'][0]}\r\n", "memory/notes.md").notices
     assert notices == ["An AWS access key in line 3 was replaced by [redacted: AWS access key]."]
 
 
-def test_there_is_one_note_for_each_kind() -> None:
+def test_there_is_one_note_for_each_kind():
     text = f"password: {made_keys.password()}\n{TOKENS['GitHub'][0]}\n\npassword: {made_keys.password()}"
     assert Redact().filter(text, "memory/notes.md").notices == [
         "2 passwords in lines 1 and 4 were replaced by [redacted: password].",
@@ -234,7 +234,7 @@ def test_there_is_one_note_for_each_kind() -> None:
     ]
 
 
-def test_many_lines_are_counted_and_not_all_named() -> None:
+def test_many_lines_are_counted_and_not_all_named():
     text = "\n".join(f"password: {made_keys.password()}" for _ in range(15))
     assert Redact().filter(text, "memory/notes.md").notices == [
         "15 passwords in lines 1, 2, 3, 4, 5, 6, 7, 8, 9, 10 and 5 more were replaced by [redacted: password]."
@@ -244,7 +244,7 @@ def test_many_lines_are_counted_and_not_all_named() -> None:
 # --- What may stay -------------------------------------------------------------------------------------------------
 
 
-def test_what_is_allowed_stays_and_all_else_goes() -> None:
+def test_what_is_allowed_stays_and_all_else_goes():
     other = TOKENS["AWS"][0]
     text = f"AWS_ACCESS_KEY={EXAMPLE} and {EXAMPLE} and {other}"
     assert Redact(allow=[EXAMPLE]).filter(text, "memory/notes.md").text == text.replace(
@@ -252,7 +252,7 @@ def test_what_is_allowed_stays_and_all_else_goes() -> None:
     )
 
 
-def test_a_part_of_a_secret_does_not_allow_it() -> None:
+def test_a_part_of_a_secret_does_not_allow_it():
     token, label = TOKENS["GitHub"]
     assert Redact(allow=[token[:20]]).filter(token, "memory/notes.md").text == f"[redacted: {label}]"
 
@@ -266,7 +266,7 @@ def test_a_part_of_a_secret_does_not_allow_it() -> None:
         ([7], "entry 1 is empty or not a text"),
     ],
 )
-def test_a_list_that_allows_nothing_sensible_is_refused(allow: Any, message: str) -> None:
+def test_a_list_that_allows_nothing_sensible_is_refused(allow, message):
     with pytest.raises((TypeError, ValueError), match=message):
         Redact(allow=allow)
 
@@ -274,14 +274,14 @@ def test_a_list_that_allows_nothing_sensible_is_refused(allow: Any, message: str
 # --- The plugin ----------------------------------------------------------------------------------------------------
 
 
-def test_the_plugin_registers_its_filter() -> None:
+def test_the_plugin_registers_its_filter():
     registered: dict[str, Any] = {}
     kipu_register_write_filters(registered.__setitem__)
     assert registered == {"redact": Redact}
     assert isinstance(Redact(), WriteFilter)
 
 
-def test_nothing_is_imported_before_a_text_is_filtered() -> None:
+def test_nothing_is_imported_before_a_text_is_filtered():
     code = (
         "import sys, kipu_filter_redact; "
         "print([name for name in sys.modules if name.startswith('kipu_filter_redact.')])"
@@ -289,7 +289,7 @@ def test_nothing_is_imported_before_a_text_is_filtered() -> None:
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "[]\n"
 
 
-def test_texts_are_filtered_in_many_threads_at_once(capfd: pytest.CaptureFixture[str]) -> None:
+def test_texts_are_filtered_in_many_threads_at_once(capfd):
     redact = Redact(allow=[EXAMPLE])
     texts = [
         f"{EXAMPLE} {number} {token} password: {made_keys.password()}\n" * 20

@@ -33,51 +33,51 @@ def process(decay: Decay, *hits: Hit, today: date | None = TODAY) -> list[Hit]:
     ("half_life_days", "age", "left"),
     [(30, 0, 1.0), (30, 30, 0.5), (30, 60, 0.25), (7, 7, 0.5), (7, 21, 0.125), (0.5, 1, 0.25)],
 )
-def test_a_half_life_takes_half_of_the_score(half_life_days: float, age: int, left: float) -> None:
+def test_a_half_life_takes_half_of_the_score(half_life_days, age, left):
     (aged,) = process(Decay(half_life_days), hit(0.8, days_ago(age)))
     assert aged.score == pytest.approx(0.8 * left)
 
 
-def test_what_is_younger_comes_first_where_both_fit_alike() -> None:
+def test_what_is_younger_comes_first_where_both_fit_alike():
     old, young = hit(0.8, days_ago(90), 1), hit(0.79, days_ago(1), 2)
     assert [aged.chunk.id for aged in process(Decay(), old, young)] == [2, 1]
 
 
-def test_an_evergreen_hit_does_not_fade() -> None:
+def test_an_evergreen_hit_does_not_fade():
     evergreen, dated = hit(0.5, None, 1), hit(0.9, days_ago(365), 2)
     first, second = process(Decay(), dated, evergreen)
     assert first == evergreen
     assert second.score < 0.001
 
 
-def test_a_date_that_is_still_to_come_has_no_age() -> None:
+def test_a_date_that_is_still_to_come_has_no_age():
     assert process(Decay(), hit(0.8, days_ago(-10))) == [hit(0.8, days_ago(-10))]
 
 
-def test_hits_that_score_alike_keep_their_order() -> None:
+def test_hits_that_score_alike_keep_their_order():
     hits = [hit(0.8, None, number) for number in (3, 1, 2)]
     assert process(Decay(), *hits) == hits
 
 
-def test_only_the_score_of_a_hit_changes() -> None:
+def test_only_the_score_of_a_hit_changes():
     before = hit(0.8, days_ago(30))
     (after,) = process(Decay(), before)
     assert after.chunk is before.chunk
     assert after.scores == before.scores
 
 
-def test_without_a_day_of_the_search_nothing_changes() -> None:
+def test_without_a_day_of_the_search_nothing_changes():
     hits = [hit(0.1, days_ago(1), 1), hit(0.8, days_ago(90), 2)]
     assert process(Decay(), *hits, today=None) == hits
 
 
 @pytest.mark.parametrize("half_life_days", [0, -1, float("nan")])
-def test_a_half_life_is_more_than_nothing(half_life_days: float) -> None:
+def test_a_half_life_is_more_than_nothing(half_life_days):
     with pytest.raises(ValueError, match=r"^half_life_days must be a number above 0, not "):
         Decay(half_life_days)
 
 
-def test_it_is_registered_by_its_name() -> None:
+def test_it_is_registered_by_its_name():
     registered: dict[str, object] = {}
     kipu_register_postprocessors(registered.__setitem__)
     assert registered == {"decay": Decay}
@@ -93,9 +93,7 @@ DATES = st.none() | st.dates()
     half_life_days=st.floats(min_value=0, exclude_min=True),
     today=st.dates(),
 )
-def test_whatever_the_dates_scores_only_fall_and_the_best_is_first(
-    hits: list[tuple[float, date | None]], half_life_days: float, today: date
-) -> None:
+def test_whatever_the_dates_scores_only_fall_and_the_best_is_first(hits, half_life_days, today):
     before = [hit(score, when, number) for number, (score, when) in enumerate(hits)]
     after = process(Decay(half_life_days), *before, today=today)
     assert sorted(aged.chunk.id for aged in after) == list(range(len(hits)))

@@ -41,7 +41,7 @@ def order(mmr: Mmr, hits: list[Hit]) -> list[int]:
 # --- The order -----------------------------------------------------------------------------------------------------
 
 
-def test_what_repeats_a_better_hit_comes_after_what_is_new() -> None:
+def test_what_repeats_a_better_hit_comes_after_what_is_new():
     hits = [
         hit("the retry queue was never emptied", 1.0, 1),
         hit("the retry queue was never emptied", 0.99, 2),
@@ -50,17 +50,17 @@ def test_what_repeats_a_better_hit_comes_after_what_is_new() -> None:
     assert order(Mmr(), hits) == [1, 3, 2]
 
 
-def test_what_is_relevant_enough_stays_where_it_is() -> None:
+def test_what_is_relevant_enough_stays_where_it_is():
     hits = [hit("retry queue emptied", 1.0, 1), hit("retry queue full", 0.95, 2), hit("a walk in the park", 0.1, 3)]
     assert order(Mmr(), hits) == [1, 2, 3]
 
 
-def test_lambda_decides_between_relevance_and_diversity() -> None:
+def test_lambda_decides_between_relevance_and_diversity():
     hits = [hit("retry queue emptied", 1.0, 1), hit("retry queue full", 0.95, 2), hit("a walk in the park", 0.1, 3)]
     assert order(Mmr(0.1), hits) == [1, 3, 2]
 
 
-def test_vectors_decide_where_there_are_some() -> None:
+def test_vectors_decide_where_there_are_some():
     hits = [
         hit("the cat sleeps", 1.0, 1, [1, 0, 0]),
         hit("a tired feline", 0.99, 2, [0.99, 0.1, 0]),
@@ -69,7 +69,7 @@ def test_vectors_decide_where_there_are_some() -> None:
     assert order(Mmr(), hits) == [1, 3, 2]
 
 
-def test_a_hit_without_a_vector_is_compared_by_words() -> None:
+def test_a_hit_without_a_vector_is_compared_by_words():
     hits = [
         hit("the retry queue", 1.0, 1, [1, 0]),
         hit("the retry queue", 0.99, 2),
@@ -79,22 +79,22 @@ def test_a_hit_without_a_vector_is_compared_by_words() -> None:
     assert order(Mmr(0.5), hits) == [1, 4, 2, 3]
 
 
-def test_to_say_the_opposite_is_no_more_of_a_change_than_to_speak_of_something_else() -> None:
+def test_to_say_the_opposite_is_no_more_of_a_change_than_to_speak_of_something_else():
     hits = [hit("", 1.0, 1, [1, 0]), hit("", 0.9, 2, [0, 1]), hit("", 0.8, 3, [-1, 0])]
     assert order(Mmr(0.0), hits) == [1, 2, 3]
 
 
-def test_scores_stay_as_they_are() -> None:
+def test_scores_stay_as_they_are():
     hits = [hit("one", 0.9, 1), hit("one", 0.8, 2), hit("two", 0.7, 3)]
     assert [found.score for found in process(Mmr(), hits)] == [0.9, 0.7, 0.8]
 
 
-def test_hits_that_all_score_nothing_are_only_made_diverse() -> None:
+def test_hits_that_all_score_nothing_are_only_made_diverse():
     hits = [hit("one", 0.0, 1), hit("one", 0.0, 2), hit("two", 0.0, 3)]
     assert order(Mmr(), hits) == [1, 3, 2]
 
 
-def test_what_follows_very_many_hits_stays_where_it_is() -> None:
+def test_what_follows_very_many_hits_stays_where_it_is():
     many = [hit(f"text{number}", 0.5, number) for number in range(MOST_REORDERED)]
     rest = [hit("something else", score, MOST_REORDERED) for score in (0.1, 1.0, 0.2)]
     assert process(Mmr(), many + rest) == many + rest
@@ -116,23 +116,23 @@ def test_what_follows_very_many_hits_stays_where_it_is() -> None:
     ],
     ids=["Chinese", "Japanese", "Korean", "Thai", "Hindi", "Russian", "emoji"],
 )
-def test_texts_are_told_apart_in_any_script(texts: list[str]) -> None:
+def test_texts_are_told_apart_in_any_script(texts):
     _, alike, different = by_words(texts)[0]
     assert alike > 0.2
     assert different < 0.1
     assert order(Mmr(0.5), [hit(text, 1 - number / 10, number) for number, text in enumerate(texts)]) == [0, 2, 1]
 
 
-def test_the_vowel_signs_of_a_word_are_a_part_of_it() -> None:
+def test_the_vowel_signs_of_a_word_are_a_part_of_it():
     assert tokens("कैश हैं") == {"कैश", "हैं"}
 
 
-def test_scripts_without_spaces_are_pairs_of_characters() -> None:
+def test_scripts_without_spaces_are_pairs_of_characters():
     assert tokens("用Redis做缓存。") == {"用", "redis", "做缓", "缓存"}
     assert tokens("แคช") == {"แค", "คช"}
 
 
-def test_case_and_width_make_no_difference() -> None:
+def test_case_and_width_make_no_difference():
     assert tokens("ＲＥＤＩＳ Straße") == tokens("Redis STRASSE") == {"redis", "strasse"}
 
 
@@ -148,20 +148,20 @@ HITS = st.lists(st.tuples(TEXTS, st.floats(0, 1), VECTORS), max_size=12).map(
 
 @settings(deadline=None, max_examples=60)
 @given(HITS, st.floats(0, 1))
-def test_no_hit_is_lost_or_changed(hits: list[Hit], lambda_param: float) -> None:
+def test_no_hit_is_lost_or_changed(hits, lambda_param):
     after = process(Mmr(lambda_param), hits)
     assert sorted(map(id, after)) == sorted(map(id, hits))
 
 
 @settings(deadline=None, max_examples=60)
 @given(HITS)
-def test_lambda_1_changes_nothing(hits: list[Hit]) -> None:
+def test_lambda_1_changes_nothing(hits):
     assert process(Mmr(1), hits) == hits
 
 
 @settings(deadline=None, max_examples=60)
 @given(HITS.filter(len), st.floats(0.01, 1, exclude_max=True))
-def test_the_most_relevant_is_first(hits: list[Hit], lambda_param: float) -> None:
+def test_the_most_relevant_is_first(hits, lambda_param):
     # Not the smallest weights: what they leave of two scores that are almost the same is the same number.
     first = process(Mmr(lambda_param), hits)[0]
     assert first.score == pytest.approx(max(found.score for found in hits))
@@ -169,14 +169,14 @@ def test_the_most_relevant_is_first(hits: list[Hit], lambda_param: float) -> Non
 
 @settings(deadline=None, max_examples=60)
 @given(st.lists(st.sampled_from(WITHOUT_A_COMMON_TOKEN), min_size=1, unique=True), st.integers(1, 4))
-def test_with_lambda_0_what_the_first_said_already_comes_last(texts: list[str], copies: int) -> None:
+def test_with_lambda_0_what_the_first_said_already_comes_last(texts, copies):
     hits = [hit(text, 1.0, number) for number, text in enumerate([texts[0]] * (copies + 1) + texts[1:])]
     assert order(Mmr(0), hits) == [0, *range(copies + 1, len(hits)), *range(1, copies + 1)]
 
 
 @settings(deadline=None, max_examples=60)
 @given(HITS, st.floats(0, 1, exclude_max=True))
-def test_each_hit_is_the_best_one_at_its_turn(hits: list[Hit], lambda_param: float) -> None:
+def test_each_hit_is_the_best_one_at_its_turn(hits, lambda_param):
     """Compare with the definition, which looks at every pair at every turn."""
     best = max((found.score for found in hits), default=0) or 1
 
@@ -198,14 +198,14 @@ def test_each_hit_is_the_best_one_at_its_turn(hits: list[Hit], lambda_param: flo
 
 @settings(deadline=None, max_examples=60)
 @given(st.lists(TEXTS, min_size=2, max_size=6))
-def test_similarity_by_words_is_symmetric_and_1_for_the_same_text(texts: list[str]) -> None:
+def test_similarity_by_words_is_symmetric_and_1_for_the_same_text(texts):
     similarities = by_words([*texts, *texts])
     assert (similarities == similarities.T).all()
     assert ((similarities >= 0) & (similarities <= 1)).all()
     assert (similarities.diagonal(len(texts)) == 1).all()
 
 
-def test_long_texts_are_compared_by_all_of_their_words() -> None:
+def test_long_texts_are_compared_by_all_of_their_words():
     words = [f"word{number}" for number in range(5_000)]
     texts = [" ".join(words), " ".join(words[2_500:]), " ".join(words[:1_000]), "something else"]
     similarities = by_words(texts)
@@ -216,16 +216,16 @@ def test_long_texts_are_compared_by_all_of_their_words() -> None:
 
 
 @pytest.mark.parametrize("lambda_param", [-0.1, 1.1, float("nan")])
-def test_lambda_is_between_0_and_1(lambda_param: float) -> None:
+def test_lambda_is_between_0_and_1(lambda_param):
     with pytest.raises(ValueError, match=r"^lambda_param must be a number from 0 to 1, not "):
         Mmr(lambda_param)
 
 
-def test_it_asks_for_vectors() -> None:
+def test_it_asks_for_vectors():
     assert Mmr().needs_vectors
 
 
-def test_it_is_registered_by_its_name() -> None:
+def test_it_is_registered_by_its_name():
     registered: dict[str, object] = {}
     kipu_register_postprocessors(registered.__setitem__)
     assert registered == {"mmr": Mmr}

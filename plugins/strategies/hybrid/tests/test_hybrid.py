@@ -14,9 +14,8 @@ from kipu_strategy_hybrid import Hybrid, kipu_register_strategies
 from kipu_strategy_hybrid.fusion import FUSIONS
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
-    Answers = Callable[..., Any]
 
 SPACE = VectorSpace(1, "test", 2)
 
@@ -32,7 +31,7 @@ def ids(hits: Sequence[Hit]) -> list[int]:
 # --- The arms ------------------------------------------------------------------------------------------------------
 
 
-async def test_a_chunk_that_both_arms_find_comes_before_one_that_is_best_for_one_of_them(answers: Answers) -> None:
+async def test_a_chunk_that_both_arms_find_comes_before_one_that_is_best_for_one_of_them(answers):
     index = answers(
         {"vector": {1: 0.6, 2: 0.55}, "keyword": {3: 0.8, 2: 0.7}},
         {"vector": {3: 0.1}, "keyword": {1: 0.0}},
@@ -42,7 +41,7 @@ async def test_a_chunk_that_both_arms_find_comes_before_one_that_is_best_for_one
     assert set(ids(hits)) == {1, 2, 3}
 
 
-async def test_what_one_arm_did_not_find_is_judged_by_it_all_the_same(answers: Answers) -> None:
+async def test_what_one_arm_did_not_find_is_judged_by_it_all_the_same(answers):
     index = answers({"vector": {1: 0.5}, "keyword": {2: 0.5}}, {"vector": {2: 0.4}, "keyword": {1: 0.1}})
     hits = await Hybrid().search(query(), index)
     assert [(hit.chunk.id, dict(hit.scores)) for hit in hits] == [
@@ -51,7 +50,7 @@ async def test_what_one_arm_did_not_find_is_judged_by_it_all_the_same(answers: A
     ]
 
 
-async def test_a_chunk_without_a_vector_is_judged_by_its_words_alone(answers: Answers) -> None:
+async def test_a_chunk_without_a_vector_is_judged_by_its_words_alone(answers):
     index = answers({"vector": {1: 0.6, 2: 0.3}, "keyword": {3: 0.8, 1: 0.4}}, {"keyword": {2: 0.0}})
     hits = await Hybrid().search(query(), index)
     assert ids(hits) == [3, 1, 2]
@@ -59,7 +58,7 @@ async def test_a_chunk_without_a_vector_is_judged_by_its_words_alone(answers: An
 
 
 @pytest.mark.parametrize("fusion", FUSIONS)
-async def test_where_one_arm_cannot_answer_the_other_one_does_as_it_is(answers: Answers, fusion: str) -> None:
+async def test_where_one_arm_cannot_answer_the_other_one_does_as_it_is(answers, fusion):
     words = {1: 0.9, 5: 0.5, 3: 0.5, 2: 0.1}
     index = answers({"vector": None, "keyword": words})
     hits = await Hybrid(fusion=fusion).search(Query("anything"), index)
@@ -68,7 +67,7 @@ async def test_where_one_arm_cannot_answer_the_other_one_does_as_it_is(answers: 
     assert await Hybrid().search(query(), answers({"vector": {}, "keyword": {}})) == []
 
 
-async def test_any_strategy_may_be_an_arm(answers: Answers) -> None:
+async def test_any_strategy_may_be_an_arm(answers):
     hybrid = Hybrid(arms={"newest": 1, "keyword": 3, "graph": 1})
     index = answers({"newest": {1: 1.0}, "keyword": {2: 1.0}, "graph": {1: 1.0}}, {"keyword": {1: 0.1}})
     hits = await hybrid.search(query(), index)
@@ -76,13 +75,13 @@ async def test_any_strategy_may_be_an_arm(answers: Answers) -> None:
     assert ids(hits) == [2, 1]
 
 
-async def test_at_most_as_many_as_asked_for_are_returned(answers: Answers) -> None:
+async def test_at_most_as_many_as_asked_for_are_returned(answers):
     index = answers({"vector": dict.fromkeys(range(1, 50), 0.5), "keyword": dict.fromkeys(range(100, 150), 0.5)})
     assert len(await Hybrid().search(Query("anything", limit=30), index)) == 30
 
 
 @pytest.mark.parametrize("method", ["search", "score", "score_files"])
-async def test_where_one_arm_fails_the_others_have_ended_when_that_is_told(answers: Answers, method: str) -> None:
+async def test_where_one_arm_fails_the_others_have_ended_when_that_is_told(answers, method):
     index = answers({"vector": FALLING, "keyword": {9: 0.5}}, files=OF_FILES)
     answer, ended = getattr(index, method), []
 
@@ -107,7 +106,7 @@ async def test_where_one_arm_fails_the_others_have_ended_when_that_is_told(answe
 
 
 @pytest.mark.parametrize("fusion", FUSIONS)
-async def test_scores_stay_on_the_scale_of_the_arms(answers: Answers, fusion: str) -> None:
+async def test_scores_stay_on_the_scale_of_the_arms(answers, fusion):
     good = answers({"vector": {1: 0.7, 2: 0.2}, "keyword": {1: 0.9, 2: 0.1}})
     poor = answers({"vector": {1: 0.07, 2: 0.02}, "keyword": {1: 0.09, 2: 0.01}})
     hybrid = Hybrid(arms={"vector": 1, "keyword": 3}, fusion=fusion)
@@ -125,15 +124,13 @@ async def test_scores_stay_on_the_scale_of_the_arms(answers: Answers, fusion: st
         (0.5, 0.25, (0.39 * 0.6 * 0.19 + 0.61 * 0.5 * 0.25) / (0.39 * 0.6 + 0.61 * 0.5)),
     ],
 )
-async def test_the_weight_of_an_arm_is_what_is_said_of_it_times_trust(
-    answers: Answers, unknown: float, words: float, expected: float
-) -> None:
+async def test_the_weight_of_an_arm_is_what_is_said_of_it_times_trust(answers, unknown, words, expected):
     index = answers({"vector": {1: 0.19}, "keyword": {1: words}})
     (hit,) = await Hybrid().search(query(unknown=unknown), index)
     assert hit.score == pytest.approx(expected, abs=5e-4)
 
 
-async def test_an_arm_that_is_unsure_does_not_come_before_one_that_is_sure(answers: Answers) -> None:
+async def test_an_arm_that_is_unsure_does_not_come_before_one_that_is_sure(answers):
     by_words = {1: 0.25, **dict.fromkeys(range(10, 20), 0.0)}
     by_meaning = {2: 0.6, 3: 0.3, **dict.fromkeys(range(10, 20), 0.1)}
     others = {"vector": {1: 0.1}, "keyword": {2: 0.0, 3: 0.0}}
@@ -142,9 +139,7 @@ async def test_an_arm_that_is_unsure_does_not_come_before_one_that_is_sure(answe
     assert ids(await Hybrid().search(query(), answers({"vector": by_meaning, "keyword": sure}, others)))[0] == 1
 
 
-async def test_a_chunk_that_has_the_identifier_stays_first_among_those_that_mean_something_like_it(
-    answers: Answers,
-) -> None:
+async def test_a_chunk_that_has_the_identifier_stays_first_among_those_that_mean_something_like_it(answers):
     # With one identifier in the query, the strategy "keyword" gives at most 0.5 to a chunk that lacks it.
     nearest = {id: 0.6 - id / 100 for id in range(1, 21)}
     index = answers(
@@ -164,7 +159,7 @@ OF_FILES = {name: {"memory/best.md": 0.8, "memory/rest.md": 0.2} for name in ("v
 
 
 @pytest.mark.parametrize("fusion", FUSIONS)
-async def test_a_chunk_of_a_better_file_comes_earlier_and_the_first_three_stay(answers: Answers, fusion: str) -> None:
+async def test_a_chunk_of_a_better_file_comes_earlier_and_the_first_three_stay(answers, fusion):
     index = answers({"vector": FALLING, "keyword": FALLING}, files=OF_FILES, paths=PATHS)
     hits = await Hybrid(fusion=fusion, file_weights={"vector": 2, "keyword": 2}).search(query(), index)
     assert ids(hits) == [1, 2, 3, 6, 4, 5, 7, 8]
@@ -172,14 +167,14 @@ async def test_a_chunk_of_a_better_file_comes_earlier_and_the_first_three_stay(a
     assert dict(hits[3].scores) == {**dict.fromkeys(("vector", "keyword"), FALLING[6]), **OF_FILE}
 
 
-async def test_a_better_file_counts_as_much_as_its_weight_says(answers: Answers) -> None:
+async def test_a_better_file_counts_as_much_as_its_weight_says(answers):
     index = answers({"vector": FALLING, "keyword": FALLING}, files=OF_FILES, paths=PATHS)
     assert ids(await Hybrid(file_weights={"keyword": 0.05}).search(query(), index)) == list(FALLING)
     assert ids(await Hybrid(file_weights={"keyword": 0.25}).search(query(), index)) == [1, 2, 3, 4, 6, 5, 7, 8]
     assert ids(await Hybrid(file_weights={"keyword": 1}).search(query(), index)) == [1, 2, 3, 6, 4, 5, 7, 8]
 
 
-async def test_a_file_that_is_like_no_other_cannot_lift_what_is_worth_nothing(answers: Answers) -> None:
+async def test_a_file_that_is_like_no_other_cannot_lift_what_is_worth_nothing(answers):
     found = dict.fromkeys(range(1, 40), 0.9) | {99: 0.01}
     paths = {99: "memory/best.md"}
     of_files = {"vector": {"memory/best.md": 1.0, "memory/notes.md": 0.0}}
@@ -187,14 +182,14 @@ async def test_a_file_that_is_like_no_other_cannot_lift_what_is_worth_nothing(an
     assert ids(await Hybrid(file_weights={"vector": 1000}).search(query(), index))[-1] == 99
 
 
-async def test_a_file_counts_less_for_each_further_chunk_of_it(answers: Answers) -> None:
+async def test_a_file_counts_less_for_each_further_chunk_of_it(answers):
     paths = {id: "memory/best.md" if id > 5 else "memory/rest.md" for id in FALLING}
     index = answers({"vector": FALLING, "keyword": FALLING}, files=OF_FILES, paths=paths)
     assert ids(await Hybrid(file_weights={"vector": 0.4}).search(query(), index)) == [1, 2, 3, 6, 4, 5, 7, 8]
     assert ids(await Hybrid(file_weights={"vector": 1}).search(query(), index)) == [1, 2, 3, 6, 7, 4, 8, 5]
 
 
-async def test_a_file_that_lowers_lowers_all_of_its_chunks_alike(answers: Answers) -> None:
+async def test_a_file_that_lowers_lowers_all_of_its_chunks_alike(answers):
     close = dict.fromkeys(range(10, 20), 0.1) | {1: 0.9, 2: 0.8, 3: 0.7, 4: 0.5, 5: 0.495}
     paths = dict.fromkeys((4, 5), "memory/worst.md")
     of_files = {name: {"memory/worst.md": 0.1, "memory/notes.md": 0.8} for name in ("vector", "keyword")}
@@ -203,7 +198,7 @@ async def test_a_file_that_lowers_lowers_all_of_its_chunks_alike(answers: Answer
     assert found.index(4) < found.index(5)
 
 
-async def test_whole_files_change_the_order_and_not_the_scores_of_the_places(answers: Answers) -> None:
+async def test_whole_files_change_the_order_and_not_the_scores_of_the_places(answers):
     index = answers({"vector": FALLING, "keyword": FALLING}, files=OF_FILES, paths=PATHS)
     hits = await Hybrid(file_weights={"vector": 2, "keyword": 2}).search(query(), index)
     before = await Hybrid(file_weights={}).search(query(), index)
@@ -212,24 +207,24 @@ async def test_whole_files_change_the_order_and_not_the_scores_of_the_places(ans
     assert len({hit.score for hit in hits}) == len(hits)
 
 
-async def test_without_weights_nobody_is_asked_of_files(answers: Answers) -> None:
+async def test_without_weights_nobody_is_asked_of_files(answers):
     index = answers({"vector": FALLING, "keyword": FALLING}, files=OF_FILES, paths=PATHS)
     hits = await Hybrid(file_weights={}).search(query(), index)
     assert (ids(hits), index.asked_of_files) == (list(FALLING), [])
 
 
-async def test_an_arm_that_judges_no_files_changes_nothing(answers: Answers) -> None:
+async def test_an_arm_that_judges_no_files_changes_nothing(answers):
     silent = answers({"vector": FALLING, "keyword": FALLING}, paths=PATHS)
     assert await Hybrid().search(query(), silent) == await Hybrid(file_weights={}).search(query(), silent)
 
 
-async def test_a_file_that_cannot_be_judged_is_neither_better_nor_worse(answers: Answers) -> None:
+async def test_a_file_that_cannot_be_judged_is_neither_better_nor_worse(answers):
     some = {"keyword": {"memory/best.md": 0.5, "memory/rest.md": 0.5}, "vector": {"memory/best.md": 0.9}}
     index = answers({"vector": FALLING, "keyword": FALLING}, files=some, paths=PATHS)
     assert ids(await Hybrid(file_weights={"vector": 5, "keyword": 5}).search(query(), index)) == list(FALLING)
 
 
-async def test_an_arm_that_is_not_trusted_counts_less_for_files_too(answers: Answers) -> None:
+async def test_an_arm_that_is_not_trusted_counts_less_for_files_too(answers):
     index = answers(
         {"vector": FALLING, "keyword": FALLING},
         files={"vector": OF_FILES["vector"], "keyword": {"memory/best.md": 0.2, "memory/rest.md": 0.8}},
@@ -253,9 +248,7 @@ async def test_an_arm_that_is_not_trusted_counts_less_for_files_too(answers: Ans
         ("why did we choose it", None, 0.9),
     ],
 )
-async def test_an_embedder_that_does_not_know_the_language_counts_less(
-    answers: Answers, text: str, knows: list[str] | None, unknown: float | None
-) -> None:
+async def test_an_embedder_that_does_not_know_the_language_counts_less(answers, text, knows, unknown):
     found = {"vector": {1: 0.6, 2: 0.3}, "keyword": {2: 0.6, 1: 0.35}}
     hybrid = Hybrid(arms={"vector": 0.5, "keyword": 0.5}, fusion="maximum")
     assert ids(await hybrid.search(query(text, knows=["en", "zh", "ru", "ar"]), answers(found)))[0] == 1
@@ -265,7 +258,7 @@ async def test_an_embedder_that_does_not_know_the_language_counts_less(
 @pytest.mark.parametrize(
     "text", ["why redis?", "¿por qué?", "Ｆｕｌｌ　ｗｉｄｔｈ", "1234 !?", "", "日本のデータ", "한국어"]
 )
-async def test_a_language_that_the_embedder_may_know_is_trusted(answers: Answers, text: str) -> None:
+async def test_a_language_that_the_embedder_may_know_is_trusted(answers, text):
     found = {"vector": {1: 0.6, 2: 0.3}, "keyword": {2: 0.6, 1: 0.35}}
     plain = await Hybrid().search(query(text), answers(found))
     assert await Hybrid().search(query(text, knows=["en-US", "ja", "ko"], unknown=0.0), answers(found)) == plain
@@ -274,31 +267,31 @@ async def test_a_language_that_the_embedder_may_know_is_trusted(answers: Answers
 # --- The plugin ----------------------------------------------------------------------------------------------------
 
 
-def test_the_plugin_registers_its_strategy() -> None:
+def test_the_plugin_registers_its_strategy():
     registered: dict[str, Any] = {}
     kipu_register_strategies(registered.__setitem__)
     assert registered == {"hybrid": Hybrid}
     assert isinstance(Hybrid(), Strategy)
 
 
-def test_the_preset_takes_the_place_of_the_arms() -> None:
+def test_the_preset_takes_the_place_of_the_arms():
     assert dict(Hybrid(preset="memweave")._weights) == {"vector": 0.7, "keyword": 0.3}
     assert list(Hybrid(preset="memweave").strategies) == ["vector", "keyword"]
 
 
-def test_a_preset_and_arms_are_too_much() -> None:
+def test_a_preset_and_arms_are_too_much():
     with pytest.raises(ValueError, match=r"^arms and preset both say the weights: give one of them$"):
         Hybrid(arms={"vector": 1, "keyword": 3}, preset="memweave")
 
 
-def test_only_arms_can_be_asked_of_files() -> None:
+def test_only_arms_can_be_asked_of_files():
     with pytest.raises(ValueError, match=r"^file_weights names keywrd: the arms are vector, keyword$"):
         Hybrid(file_weights={"keywrd": 1})
     assert dict(Hybrid(arms={"keyword": 1, "graph": 1}).file_weights) == {"vector": 0.45, "keyword": 0.25}
     assert dict(Hybrid(arms={"graph": 1}, file_weights={"graph": 1}).file_weights) == {"graph": 1}
 
 
-def test_what_may_be_chosen_is_said_in_words() -> None:
+def test_what_may_be_chosen_is_said_in_words():
     choices = "score-and-rank, maximum, minmax, zscore, reciprocal-rank"
     with pytest.raises(ValueError, match=rf"^fusion must be one of {choices}, not 'rrf'$"):
         Hybrid(fusion="rrf")
@@ -321,6 +314,6 @@ def test_what_may_be_chosen_is_said_in_words() -> None:
         ("preset", "memsearch"),
     ],
 )
-def test_an_option_that_cannot_be_is_refused(option: str, value: Any) -> None:
+def test_an_option_that_cannot_be_is_refused(option, value):
     with pytest.raises(ValueError, match=option):
         Hybrid(**{option: value})

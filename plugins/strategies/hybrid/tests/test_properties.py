@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import attrs
 import pytest
@@ -14,9 +14,6 @@ from hypothesis import strategies as st
 from kipu.types import Query
 from kipu_strategy_hybrid import Hybrid
 from kipu_strategy_hybrid.fusion import FUSIONS
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 SCORES = st.dictionaries(st.integers(1, 12), st.one_of(st.floats(0, 1), st.sampled_from([0.0, 0.5, 1.0])), max_size=12)
 WEIGHTS = st.floats(1e-3, 1e3)
@@ -34,14 +31,8 @@ PATHS = {id: "abc"[id % 3] for id in range(1, 13)}
 )
 @settings(deadline=None)
 def test_scores_are_between_0_and_1_and_fall_with_the_rank(
-    answers: Callable[..., Any],
-    fusion: str,
-    found: Any,
-    judgements: Any,
-    files: Any,
-    weights: tuple[float, float],
-    file_weights: tuple[float, float],
-) -> None:
+    answers, fusion, found, judgements, files, weights, file_weights
+):
     def named(values: Any) -> dict[str, Any]:
         return dict(zip(("vector", "keyword"), values, strict=True))
 
@@ -65,7 +56,7 @@ def test_scores_are_between_0_and_1_and_fall_with_the_rank(
 
 @given(found=st.tuples(SCORES, SCORES), score=st.floats(0, 1))
 @settings(deadline=None)
-def test_files_that_are_all_alike_change_nothing(answers: Callable[..., Any], found: Any, score: float) -> None:
+def test_files_that_are_all_alike_change_nothing(answers, found, score):
     arms = dict(zip(("vector", "keyword"), found, strict=True))
     index = answers(arms, arms, dict.fromkeys(arms, dict.fromkeys("abc", score)), PATHS)
     hits = asyncio.run(Hybrid().search(Query("anything"), index))
@@ -76,7 +67,7 @@ def test_files_that_are_all_alike_change_nothing(answers: Callable[..., Any], fo
 @pytest.mark.parametrize("fusion", FUSIONS)
 @given(scores=SCORES)
 @settings(deadline=None)
-def test_arms_that_agree_are_followed(answers: Callable[..., Any], fusion: str, scores: dict[int, float]) -> None:
+def test_arms_that_agree_are_followed(answers, fusion, scores):
     index = answers({"vector": scores, "keyword": scores})
     hits = asyncio.run(Hybrid(fusion=fusion).search(Query("anything"), index))
     ranked = [scores[hit.chunk.id] for hit in hits]

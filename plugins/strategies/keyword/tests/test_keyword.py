@@ -3,21 +3,13 @@
 from __future__ import annotations
 
 from datetime import date
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import attrs
 import pytest
 
 from kipu.types import IndexedStrategy
 from kipu_strategy_keyword import Keyword, kipu_register_strategies
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from contextlib import AbstractAsyncContextManager
-
-    from conftest import Workspace
-
-    NewWorkspace = Callable[..., AbstractAsyncContextManager[Workspace]]
 
 FILLER = [f"Filler {number}: the weather was fine and the team went out for lunch." for number in range(30)]
 
@@ -46,12 +38,12 @@ FILLER = [f"Filler {number}: the weather was fine and the team went out for lunc
         ("مرحبا", "مَرْحَبًا بكم"),
     ],
 )
-async def test_a_word_is_found_however_it_is_written(workspace: Workspace, query: str, text: str) -> None:
+async def test_a_word_is_found_however_it_is_written(workspace, query, text):
     await workspace.add(*FILLER, text)
     assert (await workspace.texts(query))[0] == text
 
 
-async def test_any_word_of_the_question_is_enough_and_more_are_better(workspace: Workspace) -> None:
+async def test_any_word_of_the_question_is_enough_and_more_are_better(workspace):
     await workspace.add("We chose Redis.", "We chose Redis for the session cache.", "Lunch was good.")
     assert await workspace.texts("why is redis our cache") == [
         "We chose Redis for the session cache.",
@@ -59,13 +51,13 @@ async def test_any_word_of_the_question_is_enough_and_more_are_better(workspace:
     ]
 
 
-async def test_stop_words_find_nothing_unless_there_is_nothing_else(workspace: Workspace) -> None:
+async def test_stop_words_find_nothing_unless_there_is_nothing_else(workspace):
     await workspace.add("to be or not to be", "an apple")
     assert await workspace.texts("is the apple not here") == ["an apple"]
     assert await workspace.texts("to be or not") == ["to be or not to be"]
 
 
-async def test_heading_path_and_context_are_searched_and_count_less_than_text(workspace: Workspace) -> None:
+async def test_heading_path_and_context_are_searched_and_count_less_than_text(workspace):
     [by_text] = await workspace.add("Valkey is fast.")
     [by_context] = await workspace.add("It is fast.", path="memory/other.md", context="Valkey")
     [by_path] = await workspace.add("Nothing more.", path="memory/team/valkey.md")
@@ -75,7 +67,7 @@ async def test_heading_path_and_context_are_searched_and_count_less_than_text(wo
     assert found.index(by_text) < found.index(by_context)
 
 
-async def test_a_file_that_is_about_the_question_lifts_its_chunks(workspace: Workspace) -> None:
+async def test_a_file_that_is_about_the_question_lifts_its_chunks(workspace):
     await workspace.add("The deploy failed again.", *FILLER[:3], path="memory/lone.md")
     await workspace.add(
         "The deploy failed again.", "Kubernetes upgrade", "Kubernetes nodes", path="memory/kubernetes.md"
@@ -103,14 +95,14 @@ async def test_a_file_that_is_about_the_question_lifts_its_chunks(workspace: Wor
         ("--dry-run_now", "dry run now: dry run now"),
     ],
 )
-async def test_an_identifier_is_found_exactly_and_first(workspace: Workspace, identifier: str, pieces: str) -> None:
+async def test_an_identifier_is_found_exactly_and_first(workspace, identifier, pieces):
     exact = f"A long note, on many things, which says a lot before it names ({identifier}) at last, and then goes on."
     await workspace.add(pieces, pieces + " again", exact, *FILLER)
     for query in (identifier, f"what about {identifier}?", f"error in {identifier} again"):
         assert (await workspace.texts(query))[0] == exact
 
 
-async def test_a_file_is_found_by_its_name(workspace: Workspace) -> None:
+async def test_a_file_is_found_by_its_name(workspace):
     await workspace.add("Redis it is.", path="memory/team/2026-11-29.md")
     await workspace.add("2026 was a year, 11 months and 29 days", *FILLER)
     assert (await workspace.texts("2026-11-29.md"))[0] == "Redis it is."
@@ -129,7 +121,7 @@ async def test_a_file_is_found_by_its_name(workspace: Workspace) -> None:
         ("東京都", "昨日は東京都庁へ行った。", "京都と東京、東京と京都。"),
     ],
 )
-async def test_a_quoted_phrase_comes_first(workspace: Workspace, phrase: str, with_it: str, without: str) -> None:
+async def test_a_quoted_phrase_comes_first(workspace, phrase, with_it, without):
     await workspace.add(without, with_it, *FILLER)
     for query in (f'"{phrase}"', f"“{phrase}” culture"):
         hits = await workspace.search(query)
@@ -137,7 +129,7 @@ async def test_a_quoted_phrase_comes_first(workspace: Workspace, phrase: str, wi
         assert all(hit.score < hits[0].score for hit in hits[1:])
 
 
-async def test_the_words_of_a_phrase_that_is_nowhere_still_find(workspace: Workspace) -> None:
+async def test_the_words_of_a_phrase_that_is_nowhere_still_find(workspace):
     await workspace.add("startups are lean", *FILLER)
     [hit] = await workspace.search('"lean startup"')
     assert 0 < hit.score <= 0.5
@@ -146,7 +138,7 @@ async def test_the_words_of_a_phrase_that_is_nowhere_still_find(workspace: Works
 # --- Scores --------------------------------------------------------------------------------------------------------
 
 
-async def test_scores_mean_something_in_a_corpus_of_one_chunk(workspace: Workspace) -> None:
+async def test_scores_mean_something_in_a_corpus_of_one_chunk(workspace):
     await workspace.add("The cache of the login service is Redis.")
     [everything] = await workspace.search("redis login cache")
     [little] = await workspace.search("redis mountain violin harvest giraffe")
@@ -154,14 +146,14 @@ async def test_scores_mean_something_in_a_corpus_of_one_chunk(workspace: Workspa
     assert little.score < 0.25
 
 
-async def test_one_common_word_of_five_scores_low_even_if_nothing_is_better(workspace: Workspace) -> None:
+async def test_one_common_word_of_five_scores_low_even_if_nothing_is_better(workspace):
     await workspace.add(*FILLER)
     hits = await workspace.search("team mountain violin harvest giraffe")
     assert hits
     assert hits[0].score < 0.1
 
 
-async def test_scores_are_those_of_the_arm_and_fall_with_the_rank(workspace: Workspace) -> None:
+async def test_scores_are_those_of_the_arm_and_fall_with_the_rank(workspace):
     await workspace.add("redis", "redis cache", "cache login redis", *FILLER)
     hits = await workspace.search("redis login cache team")
     scores = [hit.score for hit in hits]
@@ -172,13 +164,13 @@ async def test_scores_are_those_of_the_arm_and_fall_with_the_rank(workspace: Wor
 # --- The scores of chunks that a search did not return -------------------------------------------------------------
 
 
-async def test_a_chunk_has_the_same_score_whether_it_is_found_or_asked_for(workspace: Workspace) -> None:
+async def test_a_chunk_has_the_same_score_whether_it_is_found_or_asked_for(workspace):
     await workspace.add("redis", "redis cache", "cache login redis", *FILLER)
     found = {hit.chunk.id: hit.score for hit in await workspace.search("redis login team")}
     assert await workspace.score("redis login team", list(found), limit=1) == found
 
 
-async def test_a_chunk_beyond_the_limit_is_scored_below_those_that_are_found(workspace: Workspace) -> None:
+async def test_a_chunk_beyond_the_limit_is_scored_below_those_that_are_found(workspace):
     ids = await workspace.add("redis login cache", *("redis " + "and so on " * number for number in range(1_500)))
     hits = await workspace.search("redis login", limit=2)
     scores = await workspace.score("redis login", ids, limit=2)
@@ -187,7 +179,7 @@ async def test_a_chunk_beyond_the_limit_is_scored_below_those_that_are_found(wor
     assert all(0 < scores[id] <= hits[-1].score for id in ids if id not in {hit.chunk.id for hit in hits})
 
 
-async def test_a_chunk_without_a_word_of_the_query_has_the_score_0(workspace: Workspace) -> None:
+async def test_a_chunk_without_a_word_of_the_query_has_the_score_0(workspace):
     [redis, other] = await workspace.add("redis", "valkey")
     assert await workspace.score("redis cluster", [other]) == {other: 0.0}
     assert await workspace.score("redis cluster", [other, redis]) == {
@@ -197,20 +189,20 @@ async def test_a_chunk_without_a_word_of_the_query_has_the_score_0(workspace: Wo
     assert await workspace.score("nothing like that", [other, redis]) == {other: 0.0, redis: 0.0}
 
 
-async def test_a_chunk_with_an_identifier_is_asked_for_with_the_same_score(workspace: Workspace) -> None:
+async def test_a_chunk_with_an_identifier_is_asked_for_with_the_same_score(workspace):
     await workspace.add("error ZX-99817 again", "error ZX-12345 again", *FILLER)
     found = {hit.chunk.id: hit.score for hit in await workspace.search("what about ZX-99817?")}
     assert await workspace.score("what about ZX-99817?", list(found)) == found
 
 
-async def test_nothing_is_said_of_chunks_that_are_not_indexed_or_of_a_query_without_words(workspace: Workspace) -> None:
+async def test_nothing_is_said_of_chunks_that_are_not_indexed_or_of_a_query_without_words(workspace):
     [redis] = await workspace.add("redis")
     assert await workspace.score("redis", [redis + 1]) == {}
     assert await workspace.score("?!", [redis]) == {}
     assert await workspace.score("redis", []) == {}
 
 
-async def test_a_file_has_the_words_of_all_its_chunks(workspace: Workspace) -> None:
+async def test_a_file_has_the_words_of_all_its_chunks(workspace):
     await workspace.add("redis runs the cache", "the login is slow", path="memory/both.md")
     await workspace.add("redis and redis again", path="memory/one.md")
     await workspace.add(*FILLER, path="memory/filler.md")
@@ -221,14 +213,14 @@ async def test_a_file_has_the_words_of_all_its_chunks(workspace: Workspace) -> N
     assert (await workspace.score_files("redis login elsewhere", paths))["memory/both.md"] < 1.0
 
 
-async def test_nothing_is_said_of_files_without_words_to_look_for(workspace: Workspace) -> None:
+async def test_nothing_is_said_of_files_without_words_to_look_for(workspace):
     await workspace.add("redis")
     assert await workspace.score_files("?!", ["memory/notes.md"]) == {}
     assert await workspace.score_files("redis", []) == {}
     assert await workspace.score_files("nothing like that", ["memory/notes.md"]) == {"memory/notes.md": 0.0}
 
 
-async def test_very_many_files_can_be_scored_at_once(workspace: Workspace) -> None:
+async def test_very_many_files_can_be_scored_at_once(workspace):
     paths = [f"memory/{number}.md" for number in range(1_000)]
     for number, path in enumerate(paths):
         await workspace.add("redis" if number % 2 else "valkey", path=path)
@@ -239,7 +231,7 @@ async def test_very_many_files_can_be_scored_at_once(workspace: Workspace) -> No
 # --- Filters and limits --------------------------------------------------------------------------------------------
 
 
-async def test_filters_apply_before_the_limit(workspace: Workspace) -> None:
+async def test_filters_apply_before_the_limit(workspace):
     for day in range(1, 21):
         await workspace.add(f"redis note {day}", path=f"memory/agent/2026-03-{day:02}.md", when=date(2026, 3, day))
     await workspace.add("redis for the team", path="memory/team/evergreen.md")
@@ -250,7 +242,7 @@ async def test_filters_apply_before_the_limit(workspace: Workspace) -> None:
     assert await workspace.search("redis", limit=0) == []
 
 
-async def test_in_a_large_workspace_the_rarest_words_still_find(workspace: Workspace) -> None:
+async def test_in_a_large_workspace_the_rarest_words_still_find(workspace):
     await workspace.add(*(f"standup notes of the team, day {day}" for day in range(2_000)))
     await workspace.add("notes of the team on redis", path="memory/redis.md")
     assert (await workspace.texts("team standup notes day redis"))[0] == "notes of the team on redis"
@@ -260,7 +252,7 @@ async def test_in_a_large_workspace_the_rarest_words_still_find(workspace: Works
 # --- The index -----------------------------------------------------------------------------------------------------
 
 
-async def test_a_removed_chunk_is_not_found_even_if_its_file_was_renamed(workspace: Workspace) -> None:
+async def test_a_removed_chunk_is_not_found_even_if_its_file_was_renamed(workspace):
     ids = await workspace.add("redis alpha", "redis beta", path="memory/old.md")
     await workspace.connection.execute("UPDATE kipu_files SET path = 'memory/new.md'")
     await workspace.remove(ids[:1])
@@ -268,7 +260,7 @@ async def test_a_removed_chunk_is_not_found_even_if_its_file_was_renamed(workspa
     assert await workspace.texts("alpha") == []
 
 
-async def test_chunks_that_are_added_again_are_replaced(workspace: Workspace) -> None:
+async def test_chunks_that_are_added_again_are_replaced(workspace):
     ids = await workspace.add("redis alpha", path="memory/old.md")
     await workspace.connection.execute("UPDATE kipu_files SET path = 'memory/new.md'")
     await workspace.strategy.add(workspace.connection, list((await workspace.chunks(ids)).values()))
@@ -276,13 +268,13 @@ async def test_chunks_that_are_added_again_are_replaced(workspace: Workspace) ->
     assert await workspace.texts("new") == ["redis alpha"]
 
 
-async def test_creating_again_empties_the_index(workspace: Workspace) -> None:
+async def test_creating_again_empties_the_index(workspace):
     await workspace.add("redis")
     await workspace.strategy.create(workspace.connection)
     assert await workspace.texts("redis") == []
 
 
-async def test_removing_what_is_not_there_changes_nothing(workspace: Workspace) -> None:
+async def test_removing_what_is_not_there_changes_nothing(workspace):
     await workspace.add("redis")
     await workspace.strategy.remove(workspace.connection, [99])
     await workspace.strategy.remove(workspace.connection, [])
@@ -293,7 +285,7 @@ async def test_removing_what_is_not_there_changes_nothing(workspace: Workspace) 
 # --- The plugin ----------------------------------------------------------------------------------------------------
 
 
-def test_the_plugin_registers_its_strategy() -> None:
+def test_the_plugin_registers_its_strategy():
     registered: dict[str, Any] = {}
     kipu_register_strategies(registered.__setitem__)
     assert registered == {"keyword": Keyword}
@@ -301,13 +293,13 @@ def test_the_plugin_registers_its_strategy() -> None:
 
 
 @pytest.mark.parametrize("option", [field.name for field in attrs.fields(Keyword)])
-def test_an_option_that_cannot_be_is_refused(option: str) -> None:
+def test_an_option_that_cannot_be_is_refused(option):
     for value in (-1.0, float("nan"), float("inf")):
         with pytest.raises(ValueError, match=option):
             Keyword(**{option: value})
 
 
-async def test_a_weight_of_zero_ignores_a_field(new_workspace: NewWorkspace) -> None:
+async def test_a_weight_of_zero_ignores_a_field(new_workspace):
     async with new_workspace(Keyword(heading_weight=0, context_weight=0, path_weight=0, file_share=0)) as workspace:
         await workspace.add("nothing", path="memory/redis.md", heading="Redis", context="redis")
         assert await workspace.texts("redis") == []

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import sqlite3
-from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import example, given, settings
@@ -13,14 +12,6 @@ from hypothesis import strategies as st
 from kipu_strategy_keyword import Keyword
 from kipu_strategy_keyword.stemming import Stems
 from kipu_strategy_keyword.tokens import fold, identifiers, words
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from contextlib import AbstractAsyncContextManager
-
-    from conftest import Workspace
-
-    NewWorkspace = Callable[..., AbstractAsyncContextManager[Workspace]]
 
 # Every code point, lone surrogates and NUL among them, and the pieces of FTS5's query language.
 SYNTAX = [
@@ -61,7 +52,7 @@ ANY_TEXT = st.one_of(
 @example(texts=["redis"], query='"redis" ' * 2_000)
 @example(texts=["a/" * 50_000], query="a/" * 50_000)
 @settings(deadline=None, max_examples=150)
-def test_no_text_and_no_query_is_an_error(new_workspace: NewWorkspace, texts: list[str], query: str) -> None:
+def test_no_text_and_no_query_is_an_error(new_workspace, texts, query):
     async def check() -> None:
         async with new_workspace() as workspace:
             chunks = [text.encode("utf-8", "replace").decode() for text in texts]
@@ -77,7 +68,7 @@ def test_no_text_and_no_query_is_an_error(new_workspace: NewWorkspace, texts: li
 
 @given(text=ANY_TEXT)
 @settings(deadline=None)
-def test_a_token_has_no_space_and_no_quote_and_can_be_stored(text: str) -> None:
+def test_a_token_has_no_space_and_no_quote_and_can_be_stored(text):
     folded = fold(text)
     for token in (*words(folded), *identifiers(folded)):
         assert token
@@ -88,7 +79,7 @@ def test_a_token_has_no_space_and_no_quote_and_can_be_stored(text: str) -> None:
 @pytest.mark.slow
 @given(text=ANY_TEXT)
 @settings(deadline=None)
-def test_a_text_that_has_tokens_finds_itself_with_a_high_score(new_workspace: NewWorkspace, text: str) -> None:
+def test_a_text_that_has_tokens_finds_itself_with_a_high_score(new_workspace, text):
     async def check() -> None:
         async with new_workspace() as workspace:
             stored = text.encode("utf-8", "replace").decode()
@@ -107,9 +98,7 @@ def test_a_text_that_has_tokens_finds_itself_with_a_high_score(new_workspace: Ne
     query=ANY_TEXT,
 )
 @settings(deadline=None, max_examples=60)
-def test_what_was_removed_leaves_no_trace(
-    new_workspace: NewWorkspace, kept: list[str], gone: list[str], query: str
-) -> None:
+def test_what_was_removed_leaves_no_trace(new_workspace, kept, gone, query):
     async def check() -> None:
         async with new_workspace() as used, new_workspace() as fresh:
             kept_texts = [text.encode("utf-8", "replace").decode() for text in kept]
@@ -142,7 +131,7 @@ ENGLISH = (
 @given(st.lists(st.one_of(st.sampled_from(ENGLISH), st.from_regex("[a-z]{3,12}", fullmatch=True)), max_size=20))
 @settings(deadline=None)
 @example(ENGLISH)
-def test_words_are_stemmed_as_sqlite_stems_them(english: list[str]) -> None:
+def test_words_are_stemmed_as_sqlite_stems_them(english):
     # SQLite takes "eed" off a word that is nothing else, and Porter does not.
     english = [word for word in english if word != "eed"]
     connection = sqlite3.connect(":memory:")
@@ -157,5 +146,5 @@ def test_words_are_stemmed_as_sqlite_stems_them(english: list[str]) -> None:
     assert {number: ours[word] for number, word in enumerate(english)} == stems
 
 
-def test_the_tables_have_a_version() -> None:
+def test_the_tables_have_a_version():
     assert Keyword().schema_version == Keyword(context_weight=0.1).schema_version

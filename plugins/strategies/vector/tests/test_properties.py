@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
@@ -12,14 +11,6 @@ from hypothesis import strategies as st
 
 from kipu.types import QueryEmbedding
 from kipu_strategy_vector import coarse
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from contextlib import AbstractAsyncContextManager
-
-    from conftest import Workspace
-
-    NewWorkspace = Callable[..., AbstractAsyncContextManager[Workspace]]
 
 DIMENSION = 5
 NUMBERS = st.floats(-1, 1, width=32)
@@ -53,8 +44,8 @@ anything = settings(
 @given(rows=many_vectors(), query=ROWS, limit=st.integers(1, 12), removed=st.data())
 @anything
 def test_the_answers_are_the_same_with_sqlite_vec_and_without_it(
-    few_candidates: None, new_workspace: NewWorkspace, rows: Any, query: Any, limit: int, removed: st.DataObject
-) -> None:
+    few_candidates, new_workspace, rows, query, limit, removed
+):
     async def check() -> None:
         async with new_workspace(DIMENSION) as workspace:
             ids = await workspace.add(rows)
@@ -79,9 +70,7 @@ def test_the_answers_are_the_same_with_sqlite_vec_and_without_it(
 @pytest.mark.slow
 @given(rows=many_vectors(), query=ROWS, limit=st.integers(1, 6))
 @anything
-def test_no_chunk_that_is_not_a_candidate_is_nearer_than_is_said(
-    few_candidates: None, new_workspace: NewWorkspace, rows: Any, query: Any, limit: int
-) -> None:
+def test_no_chunk_that_is_not_a_candidate_is_nearer_than_is_said(few_candidates, new_workspace, rows, query, limit):
     async def check() -> None:
         async with new_workspace(DIMENSION) as workspace:
             ids = await workspace.add(rows)
@@ -97,7 +86,7 @@ def test_no_chunk_that_is_not_a_candidate_is_nearer_than_is_said(
 
 
 @pytest.mark.parametrize("dimension", [8, 384, 1536])
-async def test_what_is_kept_is_near_to_the_vector(dimension: int) -> None:
+async def test_what_is_kept_is_near_to_the_vector(dimension):
     vectors = np.random.default_rng(0).normal(size=(100, dimension))
     vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
     _, errors = coarse._coarsen(vectors.astype(np.float32))

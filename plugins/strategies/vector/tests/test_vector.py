@@ -12,13 +12,8 @@ from kipu.types import Query, VectorIndexedStrategy, VectorSpace
 from kipu_strategy_vector import Vector, coarse, kipu_register_strategies
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-    from contextlib import AbstractAsyncContextManager
-    from pathlib import Path
-
     from conftest import Workspace
 
-    NewWorkspace = Callable[..., AbstractAsyncContextManager[Workspace]]
 
 EAST, NORTH_EAST, NORTH, WEST = [1, 0, 0, 0], [1, 1, 0, 0], [0, 1, 0, 0], [-1, 0, 0, 0]
 
@@ -26,7 +21,7 @@ EAST, NORTH_EAST, NORTH, WEST = [1, 0, 0, 0], [1, 1, 0, 0], [0, 1, 0, 0], [-1, 0
 # --- Searching -----------------------------------------------------------------------------------------------------
 
 
-async def test_the_nearest_chunk_comes_first_and_the_score_is_the_cosine(workspace: Workspace) -> None:
+async def test_the_nearest_chunk_comes_first_and_the_score_is_the_cosine(workspace):
     north_east, east, north, west = await workspace.add([NORTH_EAST, EAST, NORTH, WEST])
     hits = await workspace.search(EAST)
     assert [(hit.chunk.id, hit.score) for hit in hits] == [(east, 1.0), (north_east, pytest.approx(0.5**0.5, abs=1e-6))]
@@ -34,23 +29,23 @@ async def test_the_nearest_chunk_comes_first_and_the_score_is_the_cosine(workspa
     assert not {north, west} & {hit.chunk.id for hit in hits}
 
 
-async def test_chunks_that_are_equally_near_come_in_the_order_of_their_rows(workspace: Workspace) -> None:
+async def test_chunks_that_are_equally_near_come_in_the_order_of_their_rows(workspace):
     ids = await workspace.add([NORTH_EAST, EAST, NORTH_EAST, [1, 0, 1, 0], NORTH_EAST])
     assert [id for id, _ in await workspace.found(EAST)] == [ids[1], ids[0], ids[2], ids[3], ids[4]]
 
 
-async def test_at_most_as_many_as_asked_for_are_found(workspace: Workspace) -> None:
+async def test_at_most_as_many_as_asked_for_are_found(workspace):
     await workspace.add([EAST, NORTH_EAST, [3, 1, 0, 0]])
     assert len(await workspace.search(EAST, limit=2)) == 2
     assert await workspace.search(EAST, limit=0) == []
 
 
-async def test_a_search_for_more_than_sqlite_vec_returns_finds_as_many(workspace: Workspace) -> None:
+async def test_a_search_for_more_than_sqlite_vec_returns_finds_as_many(workspace):
     await workspace.add([[1, number / 5_000, 0, 0] for number in range(5_000)])
     assert len(await workspace.search(EAST, limit=4_500)) == 4_500
 
 
-async def test_filters_apply_before_the_limit(workspace: Workspace) -> None:
+async def test_filters_apply_before_the_limit(workspace):
     await workspace.add([[1, 0, number / 1000, 0] for number in range(300)], "memory/agent/near.md")
     [far] = await workspace.add([NORTH_EAST], "memory/team/far.md")
     [dated] = await workspace.add([NORTH_EAST], "memory/agent/2026-03-20.md", date(2026, 3, 20))
@@ -60,19 +55,19 @@ async def test_filters_apply_before_the_limit(workspace: Workspace) -> None:
     assert await workspace.found(EAST, source="nobody") == []
 
 
-async def test_a_query_without_a_vector_finds_nothing(workspace: Workspace) -> None:
+async def test_a_query_without_a_vector_finds_nothing(workspace):
     ids = await workspace.add([EAST])
     query = Query("anything")
     assert await workspace.strategy.search(query, workspace) == []
     assert await workspace.strategy.score(query, workspace, ids) == {}
 
 
-async def test_an_index_without_vectors_answers_with_nothing(workspace: Workspace) -> None:
+async def test_an_index_without_vectors_answers_with_nothing(workspace):
     assert await workspace.search(EAST) == []
     assert await workspace.strategy.score(workspace.query(EAST), workspace, [1]) == {}
 
 
-async def test_any_chunk_that_has_a_vector_can_be_scored(workspace: Workspace) -> None:
+async def test_any_chunk_that_has_a_vector_can_be_scored(workspace):
     ids = await workspace.add([EAST, NORTH_EAST, NORTH, WEST])
     query = workspace.query(EAST, limit=1)
     scores = await workspace.strategy.score(query, workspace, [*ids, 999])
@@ -81,7 +76,7 @@ async def test_any_chunk_that_has_a_vector_can_be_scored(workspace: Workspace) -
     assert hit.score == scores[hit.chunk.id]
 
 
-async def test_a_file_is_as_near_as_the_mean_of_its_chunks(workspace: Workspace) -> None:
+async def test_a_file_is_as_near_as_the_mean_of_its_chunks(workspace):
     await workspace.add([EAST, NORTH], "memory/both.md")
     await workspace.add([EAST], "memory/east.md")
     await workspace.add([WEST], "memory/west.md")
@@ -97,7 +92,7 @@ async def test_a_file_is_as_near_as_the_mean_of_its_chunks(workspace: Workspace)
     assert await workspace.strategy.score_files(Query("anything"), workspace, paths) == {}
 
 
-async def test_some_chunks_stand_for_a_long_file_from_its_start_to_its_end(workspace: Workspace) -> None:
+async def test_some_chunks_stand_for_a_long_file_from_its_start_to_its_end(workspace):
     await workspace.add([EAST] * 500 + [NORTH] * 500, "memory/long.md")
     asked = []
     vectors = workspace.vectors
@@ -115,7 +110,7 @@ async def test_some_chunks_stand_for_a_long_file_from_its_start_to_its_end(works
     assert len(asked) == 16
 
 
-async def test_very_many_files_can_be_scored_at_once(workspace: Workspace) -> None:
+async def test_very_many_files_can_be_scored_at_once(workspace):
     paths = [f"memory/{number}.md" for number in range(1_000)]
     for path in paths:
         await workspace.add([NORTH_EAST], path)
@@ -126,27 +121,27 @@ async def test_very_many_files_can_be_scored_at_once(workspace: Workspace) -> No
 # --- The index -----------------------------------------------------------------------------------------------------
 
 
-async def test_a_removed_chunk_is_not_found(workspace: Workspace) -> None:
+async def test_a_removed_chunk_is_not_found(workspace):
     east, north_east, twin = await workspace.add([EAST, NORTH_EAST, EAST])
     await workspace.remove([east])
     assert [id for id, _ in await workspace.found(EAST)] == [twin, north_east]
 
 
-async def test_removing_what_is_not_there_changes_nothing(workspace: Workspace) -> None:
+async def test_removing_what_is_not_there_changes_nothing(workspace):
     [east] = await workspace.add([EAST])
     await workspace.change("remove", [east + 1])
     await workspace.change("remove", [])
     assert await workspace.found(EAST) == [(east, 1.0)]
 
 
-async def test_creating_again_empties_the_index(workspace: Workspace) -> None:
+async def test_creating_again_empties_the_index(workspace):
     await workspace.add([EAST])
     await workspace.change("create")
     await workspace.connection.execute("DELETE FROM kipu_vectors")
     assert await workspace.search(EAST) == []
 
 
-async def test_the_rows_of_removed_chunks_leave_the_table(with_sqlite_vec: None, new_workspace: NewWorkspace) -> None:
+async def test_the_rows_of_removed_chunks_leave_the_table(with_sqlite_vec, new_workspace):
     async with new_workspace() as workspace:
         ids = await workspace.add([[1, number, 0, 0] for number in range(3_000)])
         await workspace.change("remove", ids[:2_990])
@@ -156,9 +151,7 @@ async def test_the_rows_of_removed_chunks_leave_the_table(with_sqlite_vec: None,
         assert await count(workspace, "vector_coarse_7") == 0
 
 
-async def test_a_vector_that_is_added_again_replaces_the_first(
-    with_sqlite_vec: None, new_workspace: NewWorkspace
-) -> None:
+async def test_a_vector_that_is_added_again_replaces_the_first(with_sqlite_vec, new_workspace):
     async with new_workspace() as workspace:
         ids = await workspace.add([EAST, NORTH])
         _, vectors = await workspace.vectors(workspace.space, ids)
@@ -166,9 +159,7 @@ async def test_a_vector_that_is_added_again_replaces_the_first(
         assert await count(workspace, "vector_coarse_7") == 2
 
 
-async def test_the_table_is_a_quarter_of_the_vectors_that_the_kernel_keeps(
-    with_sqlite_vec: None, new_workspace: NewWorkspace
-) -> None:
+async def test_the_table_is_a_quarter_of_the_vectors_that_the_kernel_keeps(with_sqlite_vec, new_workspace):
     async with new_workspace(dimension=384) as workspace:
         await workspace.add([[float(number == place) for place in range(384)] for number in range(10)])
         [(kept,)] = await workspace.connection.execute_fetchall("SELECT sum(length(vector)) FROM kipu_vectors")
@@ -178,7 +169,7 @@ async def test_the_table_is_a_quarter_of_the_vectors_that_the_kernel_keeps(
         assert coarse_bytes / rows == kept / 10 / 4
 
 
-async def test_dropping_leaves_no_table(with_sqlite_vec: None, new_workspace: NewWorkspace) -> None:
+async def test_dropping_leaves_no_table(with_sqlite_vec, new_workspace):
     async with new_workspace() as workspace:
         await workspace.add([EAST])
         await workspace.change("drop")
@@ -205,8 +196,8 @@ async def test_dropping_leaves_no_table(with_sqlite_vec: None, new_workspace: Ne
 )
 @pytest.mark.parametrize("vectors", [5, 1_000])
 async def test_what_a_damaged_index_cannot_prove_is_found_by_comparing_all_vectors(
-    with_sqlite_vec: None, new_workspace: NewWorkspace, statement: str, vectors: int
-) -> None:
+    with_sqlite_vec, new_workspace, statement, vectors
+):
     async with new_workspace() as workspace:
         await workspace.add([[1, number, 0, 0] for number in range(vectors)])
         expected = await workspace.found(NORTH_EAST, limit=5)
@@ -215,7 +206,7 @@ async def test_what_a_damaged_index_cannot_prove_is_found_by_comparing_all_vecto
 
 
 @pytest.mark.parametrize("number", [float("nan"), float("inf"), 1e30, 0.0])
-async def test_a_vector_that_lost_bits_is_found_by_nothing(workspace: Workspace, number: float) -> None:
+async def test_a_vector_that_lost_bits_is_found_by_nothing(workspace, number):
     [east, north_east] = await workspace.add([EAST, NORTH_EAST])
     broken = np.array([number, 0, 0, 0], "<f4").tobytes()
     await workspace.connection.execute("UPDATE kipu_vectors SET vector = ? WHERE rowid = 1", (broken,))
@@ -228,8 +219,8 @@ async def test_a_vector_that_lost_bits_is_found_by_nothing(workspace: Workspace,
 
 
 async def test_a_process_without_sqlite_vec_empties_what_one_with_it_has_made(
-    with_sqlite_vec: None, new_workspace: NewWorkspace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+    with_sqlite_vec, new_workspace, tmp_path, monkeypatch
+):
     path = str(tmp_path / "index.sqlite")
     async with new_workspace(path=path) as workspace:
         [east] = await workspace.add([EAST])
@@ -254,9 +245,7 @@ async def test_a_process_without_sqlite_vec_empties_what_one_with_it_has_made(
         assert await tables(workspace) == []
 
 
-async def test_a_connection_that_can_only_read_searches(
-    either_way: None, new_workspace: NewWorkspace, tmp_path: Path
-) -> None:
+async def test_a_connection_that_can_only_read_searches(either_way, new_workspace, tmp_path):
     path = str(tmp_path / "index.sqlite")
     async with new_workspace(path=path) as workspace:
         [east] = await workspace.add([EAST])
@@ -265,7 +254,7 @@ async def test_a_connection_that_can_only_read_searches(
         assert await workspace.found(EAST) == [(east, 1.0)]
 
 
-async def test_two_spaces_have_tables_of_their_own(workspace: Workspace) -> None:
+async def test_two_spaces_have_tables_of_their_own(workspace):
     [east] = await workspace.add([EAST])
     first, workspace.space = workspace.space, type(workspace.space)(8, "other", 2)
     await workspace.change("create")
@@ -279,7 +268,7 @@ async def test_two_spaces_have_tables_of_their_own(workspace: Workspace) -> None
 # --- The plugin ----------------------------------------------------------------------------------------------------
 
 
-def test_the_plugin_registers_its_strategy() -> None:
+def test_the_plugin_registers_its_strategy():
     registered: dict[str, Any] = {}
     kipu_register_strategies(registered.__setitem__)
     assert registered == {"vector": Vector}
@@ -297,7 +286,7 @@ async def tables(workspace: Workspace) -> list[str]:
     return [row[0] for row in await workspace.connection.execute_fetchall(statement)]
 
 
-async def test_vectors_that_are_too_long_for_sqlite_vec_are_compared_one_by_one() -> None:
+async def test_vectors_that_are_too_long_for_sqlite_vec_are_compared_one_by_one():
     space = VectorSpace(1, "long", 8193)
     assert not coarse.takes(space)
     assert coarse.takes(VectorSpace(1, "shorter", 8192)) == coarse.is_available()
