@@ -183,7 +183,7 @@ def test_a_file_in_place_of_the_memory_folder_is_not_a_memory_file(workspace):
 
 
 def test_an_invalid_path_is_an_error(workspace):
-    with pytest.raises(ConfigurationError, match=r"^files\.paths has a path that cannot be, 'a\\x00b': "):
+    with pytest.raises(ConfigurationError, match=r"^files\.paths contains an invalid path, 'a\\x00b': "):
         Workspace(workspace, ["a\0b"])
 
 
