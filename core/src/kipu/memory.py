@@ -390,7 +390,7 @@ class Memory:
 
         :param on_event: called for each file with ``added``, ``changed``, ``renamed`` or ``removed``, its path, and
             what the index has of it; may be a coroutine function.
-        :param on_problem: called with a sentence when something goes wrong, once; by default it is logged as a warning.
+        :param on_problem: called once with a sentence when something goes wrong; by default it is logged as a warning.
         :return: False if the workspace is already being watched, by this or another process.
         :raises IndexUnavailableError: the folder of the index cannot be written.
         """
@@ -438,23 +438,23 @@ class Memory:
     ) -> Note:
         """Write a text to a memory file, so that every search from now on finds it.
 
-        It becomes an entry at the end of ``memory/YYYY-MM-DD.md``, or of ``memory/SOURCE/YYYY-MM-DD.md``. What the
-        source says already, but for white space and how letters are composed, is not written again; what is merely
-        similar is, and is named in the note.
+        It becomes an entry at the end of ``memory/YYYY-MM-DD.md``, or of ``memory/SOURCE/YYYY-MM-DD.md``. A text that
+        the source has already, apart from white space and Unicode composition, is not written again; the note names
+        that place, and places with similar texts.
 
-        :param source: the label of a source: a folder below ``memory/``, which is made if need be.
-        :param file: write to this file instead, as to an evergreen one: relative to the workspace if it is below
-            ``memory/`` there, else relative to the folder of the source.
-        :param heading: write at the end of the section with this heading, which is made if need be.
-        :param metadata: what is known of the text, such as ``origin``, ``session``, ``tags`` (a list), or
-            ``valid_until`` (a date): it stands in the last line of the entry.
-        :param supersedes: what this takes the place of: a chunk, as a search names it, or a path with lines such as
-            ``memory/team/2026-11-29.md:3-4``. Searches then rank that below this, and say that it is outdated.
-        :raises QueryError: an argument has a value that cannot be.
-        :raises MemoryFileError: the file is no Markdown, or cannot be written.
+        :param source: the label of a source: a folder below ``memory/``, which is created if need be.
+        :param file: write to this file instead: relative to the workspace if it is below ``memory/`` there, else
+            relative to the folder of the source.
+        :param heading: write at the end of the section with this heading, which is created if need be.
+        :param metadata: properties of the text, such as ``origin``, ``session``, ``tags`` (a list) or ``valid_until``
+            (a date), for the last line of the entry.
+        :param supersedes: the chunk that this supersedes, or its path and lines, such as
+            ``memory/team/2026-11-29.md:3-4``. Searches rank that below this, and label it as outdated.
+        :raises QueryError: an argument has an invalid value.
+        :raises MemoryFileError: the file is not Markdown, or cannot be written.
         :raises OutsideWorkspaceError: the file leads out of the workspace.
         :raises OutsideScopeError: the source or the file belongs to another scope.
-        :raises ChunkNotFoundError: there is no chunk that could be superseded.
+        :raises ChunkNotFoundError: the chunk to supersede does not exist.
         :raises WritingBusyError: another process has been writing for too long.
         :raises PluginFailedError: a write filter failed; nothing was written.
         """
@@ -464,10 +464,10 @@ class Memory:
 
     @_public
     async def read(self, path: str | os.PathLike[str], start: int | None = None, end: int | None = None) -> str:
-        """What a memory file says, or some lines of it.
+        """Return what a memory file says, or some lines of it.
 
         :param path: relative to the workspace, or absolute.
-        :param start: the first line, from 1; by default all lines are meant.
+        :param start: the first line, from 1; by default all lines are returned.
         :param end: the last line, included; by default ``start``.
         :raises MemoryFileError: it is no memory file, or does not exist.
         :raises OutsideWorkspaceError: it leads out of the workspace.
@@ -478,10 +478,9 @@ class Memory:
 
     @_public
     async def find_chunk(self, chunk: str) -> StoredChunk:
-        """The chunk of that name, as the index has it: where it stands, and what it says.
+        """Return the chunk of that name, as the index has it.
 
-        :param chunk: its name, as a search gives it.
-        :raises ChunkNotFoundError: there is none, or it belongs to another scope.
+        :raises ChunkNotFoundError: it does not exist, or belongs to another scope.
         """
         return await self._where.chunk_of(chunk)
 
@@ -496,21 +495,20 @@ class Memory:
         end: int | None = None,
         expected: str | None = None,
     ) -> Note:
-        """Put a text in the place of a chunk, or of lines of a file; nothing else in the file is touched.
+        """Replace a chunk, or lines of a file. Nothing else in the file changes.
 
-        An item stays an item, and what is known of an entry, its line of metadata, stays below it, unless the text
-        brings a mark or a line of its own. Of a chunk, the headings stay that it begins with, down to one that the text
-        brings. What goes is told.
+        An item stays an item, and an entry keeps its metadata line, unless the text brings a mark or a line of its
+        own. The headings at the beginning of a chunk stay, down to one that the text brings.
 
-        :param text: what stands there then, with the marks of Markdown that it has.
+        :param text: the new text, with its Markdown marks.
         :param chunk: the chunk, as a search names it.
         :param path: the file, instead of a chunk; ``start`` and ``end`` are its lines, as in `read`.
-        :param expected: what these lines say as far as you know, as `read` returns it: others may have written above
-            them since. Of a chunk, the index knows that.
-        :raises FileChangedError: the file does not say any more what it said. Nothing was changed.
-        :raises ChunkNotFoundError: there is no such chunk.
+        :param expected: the current text of these lines as far as you know: others may have written above them.
+        :return: the note; ``replaced`` is the old text.
+        :raises FileChangedError: the file has changed. Nothing was written.
+        :raises ChunkNotFoundError: the chunk does not exist.
 
-        What else it raises, `remember` and `read` do too.
+        It also raises what `remember` and `read` raise.
         """
         return await self._keeping.edit(text, chunk=chunk, path=path, start=start, end=end, expected=expected)
 
@@ -528,11 +526,9 @@ class Memory:
         """Move a chunk, or lines of a file, to the end of another file; or a whole file to another place.
 
         :param to: the path of the file to move to, as ``file`` of `remember`.
-        :param chunk: the chunk, as a search names it.
         :param path: the file, instead of a chunk; without ``start`` and ``end``, the whole file is moved.
-        :param expected: what stands there as far as you know, as in `edit`.
 
-        What it raises, `edit` does too.
+        The other parameters are those of `edit`, and so is what it raises.
         """
         return await self._keeping.move(to, chunk=chunk, path=path, start=start, end=end, expected=expected)
 
@@ -546,16 +542,13 @@ class Memory:
         end: int | None = None,
         expected: str | None = None,
     ) -> Receipt:
-        """Take a text out of its file, of every index and of the cache of vectors, for good.
+        """Remove a text from its file, from every index and from the cache of vectors, for good.
 
-        To forget what a query finds, see `forget_found`.
+        To forget what a query finds, see `forget_found`. The parameters are those of `edit`.
 
-        :param chunk: the chunk, as a search names it.
-        :param path: the file, instead of a chunk; ``start`` and ``end`` are its lines, as in `read`.
-        :param expected: what stands there as far as you know, as in `edit`.
-        :return: where it stood, and that none of these places holds it any more.
+        :return: where the text was, and whether any of these places still holds it.
 
-        What it raises, `edit` does too.
+        It raises what `edit` raises.
         """
         receipt = await self._forgetting.forget(chunk=chunk, path=path, start=start, end=end, expected=expected)
         self._has_finished_interrupted = receipt.complete  # if another process held it, it is looked at again
@@ -564,15 +557,15 @@ class Memory:
     async def forget_found(
         self, query: str, confirm: Callable[[SearchResult], bool | Awaitable[bool]], **options: Any
     ) -> list[Receipt]:
-        """Forget what a query finds, as far as somebody says so.
+        """Forget the results of a query that the caller confirms.
 
         :param query: what to search for, as in `search`.
-        :param confirm: called with each result, best first; what it returns true for is forgotten at once, as `forget`
-            does it. It may be a coroutine function; another function holds up the event loop while it asks.
-        :param options: what else `search` takes, such as ``max_results`` and ``source``.
+        :param confirm: called with each result, best first; if it returns true, the result is forgotten at once. It
+            may be a coroutine function; any other function blocks the event loop while it asks.
+        :param options: further arguments of `search`, such as ``max_results`` and ``source``.
         :return: a receipt for each text that was forgotten.
 
-        What it raises, `search` and `edit` do too.
+        It raises what `search` and `edit` raise.
         """
         receipts = []
         for result in await self.search(query, **options):
@@ -592,26 +585,26 @@ class Memory:
         file: str | os.PathLike[str] | None = None,
         dry_run: bool = False,
     ) -> Flushed | None:
-        """Have a model distil what is worth keeping out of a conversation, and remember it in today's file.
+        """Have a model distil what is worth keeping from a conversation, and remember it in today's file.
 
-        The model is the configured flusher's. It is told the day and what is remembered already about what was spoken
-        of; what it answers is never a path or a command, only text for that one file.
+        The model is the configured flusher's. Its instructions contain the day and related memories; its answer is
+        only ever text for that one file.
 
         :param conversation: messages in the shape of OpenAI or of Anthropic: dictionaries with ``role`` and
-            ``content``. Images are left out, calls of tools and their results are named in a few words, and what
-            `recall` had put into it is not looked at again.
-        :param model: the name of another model to ask.
-        :param instructions: what else the model should know, such as what matters here.
+            ``content``. Images are left out, tool calls and their results are shortened, and text that `recall` added
+            is removed.
+        :param model: the name of another model to call.
+        :param instructions: further instructions, such as what matters here.
         :param source: the label of a source, as in `remember`.
         :param file: another dated file to write to.
         :param dry_run: whether to write nothing, and to return what would be written.
-        :return: what was remembered; None where nothing was worth it, or it is remembered already.
+        :return: what was remembered; None if nothing was worth it, or it is remembered already.
         :raises ConfigurationError: no flusher is configured.
-        :raises QueryError: the conversation has another shape, or an argument a value that cannot be.
-        :raises EvergreenFileError: the file is not a dated one.
+        :raises QueryError: the conversation has another shape, or an argument an invalid value.
+        :raises EvergreenFileError: the file has no date in its name.
         :raises BudgetExceededError: it would take more calls or tokens than a day may cost here.
-        :raises FlusherError: the model could not be asked, or gave no answer that can be used.
-        :raises NotWrittenError: what was distilled could not be written; the exception has the text.
+        :raises FlusherError: the model could not be called, or its answer cannot be used.
+        :raises NotWrittenError: the distilled text could not be written; the exception carries it.
         """
         from .distill.flush import flush
 
@@ -641,17 +634,17 @@ class Memory:
     ) -> Compacted | None:
         """Have a model distil old dated files into a summary, and move them to the archive.
 
-        The summary links to what it came from. The originals are moved to ``memory/archive/``, which searches leave out
-        unless they ask for ``source="archive"``. Summaries are not summarised again. All of it happens, or nothing;
-        `undo_compact` takes it back.
+        The summary links to the originals, which are moved to ``memory/archive/``: searches leave it out unless they
+        ask for ``source="archive"``. Summaries are not summarised again. All of it happens, or nothing; `undo_compact`
+        reverts it.
 
         :param source: the label of the source to compact; by default files directly in ``memory/``.
         :param older_than: only files from before that day, or older than so many days; by default 30 days.
         :param max_tokens: how many tokens of old files to take at most, the oldest first; by default 20,000.
         :param dry_run: whether to write and move nothing, and to return what would be.
-        :return: what became of it; None where there is nothing to compact.
+        :return: what was done; None if there is nothing to compact.
 
-        What else it takes and raises, `flush` does too.
+        The other parameters are those of `flush`, and so is what it raises.
         """
         from .distill.compact import compact
 
@@ -670,10 +663,10 @@ class Memory:
 
     @_public
     async def undo_compact(self, path: str | os.PathLike[str]) -> Compacted:
-        """Put the originals of a summary back where they were, and the summary into the archive.
+        """Move the originals of a summary back, and the summary to the archive.
 
         :param path: the summary.
-        :raises QueryError: it is none.
+        :raises QueryError: it is no summary.
         :raises MemoryFileError: an original is not in the archive any more, or its place is taken. Nothing was changed.
         """
         from .distill.compact import undo_compact
