@@ -1,4 +1,4 @@
-"""A strategy of one's own, in the same program: python custom_strategy.py WORKSPACE QUERY.
+"""Search with a strategy of this program: python custom_strategy.py WORKSPACE QUERY.
 
 It finds what was written last. To share a strategy, make it a plugin: see kipu-strategy-newest beside this file.
 """
@@ -21,10 +21,10 @@ if TYPE_CHECKING:
 
 @attrs.frozen
 class Latest:
-    """Ranks the chunks of dated files by their date, whatever they say."""
+    """Rank the chunks of dated files by their date, whatever they contain."""
 
     async def search(self, query: Query, index: Index) -> list[Hit]:
-        """The newest chunks that pass the filters of the query."""
+        """Return the newest chunks that pass the filters of the query."""
         condition, parameters = index.where(query)
         rows = await index.connection.execute_fetchall(
             "SELECT kipu_chunks.id FROM kipu_chunks JOIN kipu_files ON kipu_files.id = file_id "

@@ -6,9 +6,9 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 import attrs
-from attrs import validators
 
 from kipu import hookimpl
+from kipu.options import option, whole_number
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -20,10 +20,8 @@ if TYPE_CHECKING:
 class OnePerFile:
     """Keep only the best hits of each file, so that one long file cannot fill the results."""
 
-    hits_per_file: int = attrs.field(
-        default=1,
-        validator=[validators.instance_of(int), validators.ge(1)],
-        metadata={"help": "How many hits to keep of each file.", "per_call": "hits_per_file"},
+    hits_per_file: int = option(
+        1, whole_number(at_least=1), "How many hits to keep of each file.", per_call="hits_per_file"
     )
 
     async def process(self, query: Query, hits: list[Hit]) -> list[Hit]:

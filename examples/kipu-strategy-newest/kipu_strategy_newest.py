@@ -7,9 +7,9 @@ import re
 from typing import TYPE_CHECKING, ClassVar
 
 import attrs
-from attrs import validators
 
 from kipu import Hit, hookimpl
+from kipu.options import number, option
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -27,37 +27,35 @@ class Newest:
     The newest one scores 1, and one that is older by ``half_life_days`` half as much. Evergreen files are not found.
     """
 
-    half_life_days: float = attrs.field(
-        default=30.0, validator=validators.gt(0.0), metadata={"help": "After how many days a score is halved."}
-    )
+    half_life_days: float = option(30.0, number(above=0), "After how many days a score is halved.")
     schema_version: ClassVar[int] = 1
 
     async def create(self, connection: aiosqlite.Connection) -> None:
-        """Make the table anew: which chunk has which words."""
+        """Create the empty table: which chunk has which words."""
         await connection.execute("DROP TABLE IF EXISTS newest")
         await connection.execute("CREATE TABLE newest (word TEXT, chunk_id INTEGER)")
         await connection.execute("CREATE INDEX newest_by_word ON newest(word, chunk_id)")
         await connection.execute("CREATE INDEX newest_by_chunk ON newest(chunk_id)")
 
     async def add(self, connection: aiosqlite.Connection, chunks: Sequence[StoredChunk]) -> None:
-        """Take in the words of chunks of dated files."""
+        """Add the words of chunks of dated files."""
         rows = [(word, chunk.id) for chunk in chunks if chunk.date for word in words(f"{chunk.heading} {chunk.text}")]
         await connection.executemany("INSERT INTO newest VALUES (?, ?)", rows)
 
     async def remove(self, connection: aiosqlite.Connection, chunk_ids: Sequence[int]) -> None:
-        """Forget chunks."""
+        """Remove chunks."""
         await connection.executemany("DELETE FROM newest WHERE chunk_id = ?", [(id,) for id in chunk_ids])
 
     async def search(self, query: Query, index: Index) -> list[Hit]:
         """Return the newest chunks that have every word of the query."""
-        asked = words(query.text)
+        terms = words(query.text)
         condition, parameters = index.where(query)
         rows = await index.connection.execute_fetchall(
             "SELECT chunk_id FROM newest JOIN kipu_chunks ON kipu_chunks.id = chunk_id "
             "JOIN kipu_files ON kipu_files.id = file_id "
             f"WHERE word IN (SELECT value FROM json_each(?)) AND {condition} "
             "GROUP BY chunk_id HAVING count(*) = ? ORDER BY date DESC, chunk_id LIMIT ?",
-            [json.dumps(asked), *parameters, len(asked), query.limit],
+            [json.dumps(terms), *parameters, len(terms), query.limit],
         )
         chunks = list((await index.chunks(row[0] for row in rows)).values())
         days = [chunk.date.toordinal() for chunk in chunks if chunk.date]
@@ -66,7 +64,7 @@ class Newest:
 
 
 def words(text: str) -> list[str]:
-    """The different words of a text, in lower case."""
+    """Return the different words of a text, in lower case."""
     return sorted(set(re.findall(r"\w+", text.lower())))
 
 
