@@ -10,11 +10,12 @@ from .plugins.build import build_component, name_of
 from .plugins.kinds import FALLBACK_STRATEGY, KINDS
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from .config import MemoryConfig
     from .plugins.adapters import (
         ChunkerAdapter,
+        EmbedderAdapter,
         FlusherAdapter,
         PostProcessorAdapter,
         StrategyAdapter,
@@ -34,20 +35,23 @@ class Components:
         self._plugins = plugins
         self._config = config
         self._built: dict[tuple[str, str], Any] = {}  # by the place in the configuration that names it, and its name
+        self._open: dict[int, Adapter] = {}  # one for each component, by its id
         self._used: dict[str, StrategyAdapter] = {}
         self._registered_strategies: dict[str, StrategyAdapter] = {}
         self._registered_stages: list[PostProcessorAdapter] = []
         self.generation = 0  # grows when other strategies or stages are used than before
 
     def build(self, kind: str, choice: Any, where: str) -> Any:
-        """Build a component; the caller closes it.
+        """Build a component, which is closed with the memory.
 
         :param choice: its name, a table with ``use`` and options, or an object.
         :param where: where the choice stands, for messages.
         :raises PluginNotFoundError: no plugin registers that name.
         :raises ConfigurationError: an option that the component does not have, or an invalid value.
         """
-        return build_component(self._plugins, kind, choice, where, self._config.plugins.time_limit)
+        adapter: Adapter = build_component(self._plugins, kind, choice, where, self._config.plugins.time_limit)
+        self._open.setdefault(id(adapter.component), adapter)
+        return adapter
 
     def _build_once(self, kind: str, choice: Any, where: str) -> Any:
         key = where, name_of(choice)
@@ -85,24 +89,23 @@ class Components:
     async def check(self) -> list[str]:
         """Return what is wrong with the configured components, a sentence each. Each is asked for its own check."""
         problems: list[str] = []
-        for build in (self.chunker, lambda: self.strategies(None), self.stages, self.filters, self._check_embedder):
+        builds: list[Callable[[], object]] = [self.chunker, self.stages, self.filters, self.embedder]
+        builds.append(lambda: self.strategies(None))
+        if self._config.flush.flusher is not None:
+            builds.append(lambda: self.flusher(None))
+        for build in builds:
             try:
                 build()
             except KipuError as error:
                 problems.append(str(error))
-        built = dict.fromkeys([*self._built.values(), *self._registered_strategies.values()])
-        checked = {adapter.label: await adapter.check() for adapter in built}
-        return problems + [f"The {label}: {problem}" for label, problem in checked.items() if problem]
-
-    def _check_embedder(self) -> None:
-        if self.embedder_choice is not None:
-            self._build_once("embedder", self.embedder_choice, "index.embedder")
+        return problems + [problem for adapter in list(self._open.values()) if (problem := await adapter.check())]
 
     async def close(self) -> None:
-        """Close all components that were built."""
-        built: list[Adapter] = [*self._built.values(), *self._registered_strategies.values(), *self._registered_stages]
+        """Close all components, each once."""
+        built = list(self._open.values())
         self._built.clear()
-        for adapter in dict.fromkeys(built):
+        self._open.clear()
+        for adapter in built:
             await adapter.close()
 
     # --- one of each -----------------------------------------------------------------------------------------------
@@ -111,6 +114,11 @@ class Components:
         """Return the chunker."""
         chunker: ChunkerAdapter = self._build_once("chunker", self._config.index.chunker, "index.chunker")
         return chunker
+
+    def embedder(self) -> EmbedderAdapter | None:
+        """Return the embedder, None if none is configured or installed."""
+        choice = self.embedder_choice
+        return None if choice is None else self._build_once("embedder", choice, "index.embedder")
 
     def stages(self) -> list[PostProcessorAdapter]:
         """Return the configured post-processors, in order."""

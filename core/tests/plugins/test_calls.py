@@ -207,10 +207,10 @@ def test_an_error_without_a_text_is_described_by_its_class():
     [
         (None, None),
         ("", None),
-        ("The server is down. Start it.", "The server is down. Start it."),
+        ("The server is down. Start it.", 'The strategy "mine": The server is down. Start it.'),
         (5, 'The strategy "mine" failed in its own check: TypeError: check() returned 5, which is neither a sentence'),
         (OSError("no disk"), 'The strategy "mine" failed in its own check: OSError: no disk.'),
-        (UnavailableError("The server is down."), "The server is down."),
+        (UnavailableError("The server is down."), 'The strategy "mine": The server is down.'),
     ],
     ids=repr,
 )
@@ -221,7 +221,7 @@ async def test_a_check_returns_what_is_wrong(answer, problem):
         return answer
 
     found = await adapted(component(check=check)).check()
-    assert found is problem is None or found.startswith(problem)
+    assert found == problem or found.startswith(problem)
 
 
 async def test_a_failure_while_closing_is_ignored():

@@ -364,6 +364,20 @@ async def test_an_option_switches_its_stage_on_for_one_search(options, config, w
         assert len(await memory.search("valkey")) == 2
 
 
+async def test_a_component_that_was_built_for_one_search_is_closed_after_it(options, config, monkeypatch):
+    closed = []
+
+    async def close(self):
+        closed.append(self.count)
+
+    monkeypatch.setattr(First, "close", close, raising=False)
+    async with Memory(config(postprocessors=["first"]), plugins=options) as memory:
+        await memory.search("valkey", first=1)
+        await memory.search("valkey")
+        assert closed == [1]
+    assert closed == [1, 2]
+
+
 async def test_a_per_call_option_replaces_the_configured_one(options, config, write):
     write("memory/a.md", "valkey\n\nvalkey two\n")
     async with Memory(config(postprocessors=[{"use": "first", "count": 1}]), plugins=options) as memory:

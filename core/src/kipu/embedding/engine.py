@@ -88,7 +88,7 @@ class Embeddings:
         self.times_closed = 0
 
     async def close(self) -> None:
-        """End what is being embedded, in the background or not, and let go of the embedder."""
+        """End what is being embedded, in the background or not."""
         self.times_closed += 1
         await self.stop()
         loop = asyncio.get_running_loop()
@@ -97,7 +97,6 @@ class Embeddings:
             run.cancel()
         if runs:
             await asyncio.wait(runs)
-        await self.embedders.close()
 
     def go_on_unless_closed(self, times_closed: int) -> None:
         """Raise if the memory was closed since: then nothing more is asked for.

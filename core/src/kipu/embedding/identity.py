@@ -55,8 +55,8 @@ class Embedders:
         :raises ConfigurationError: it is configured with an invalid option or value.
         """
         choice = self._components.embedder_choice
-        if self._configured is None and choice is not None:
-            self._configured = await self._build(choice, "index.embedder")
+        if self._configured is None and (embedder := self._components.embedder()) is not None:
+            self._configured = await self._described(choice, embedder, "index.embedder")
         return self._configured
 
     async def named(self, name: str) -> ConfiguredEmbedder:
@@ -86,15 +86,6 @@ class Embedders:
             self._earlier[identity] = await self._build_again(recipe, identity, configured)
         return self._earlier[identity]
 
-    async def close(self) -> None:
-        """Close the embedders."""
-        built = [self._configured, *self._earlier.values()]
-        self._configured = None
-        self._earlier.clear()
-        for each in built:
-            if each is not None:
-                await each.embedder.close()
-
     async def _build_again(
         self, recipe: str, identity: str, configured: ConfiguredEmbedder
     ) -> ConfiguredEmbedder | None:
@@ -117,7 +108,9 @@ class Embedders:
         return built if is_allowed else None
 
     async def _build(self, choice: Any, where: str) -> ConfiguredEmbedder:
-        embedder: EmbedderAdapter = self._components.build("embedder", choice, where)
+        return await self._described(choice, self._components.build("embedder", choice, where), where)
+
+    async def _described(self, choice: Any, embedder: EmbedderAdapter, where: str) -> ConfiguredEmbedder:
         try:
             identity = await embedder.identity()
         except EmbedderError as error:

@@ -77,10 +77,14 @@ def check_component(kind: str, name: str, component: Any) -> None:
 
 
 def with_options(
-    adapter: Adapter | None, registration: Registration, options: Sequence[tuple[PerCallOption, Any]]
+    adapter: Adapter | None,
+    registration: Registration,
+    options: Sequence[tuple[PerCallOption, Any]],
+    time_limit: float | None = None,
 ) -> Any:
     """Return a component with per-call options in place of its own; a new one if ``adapter`` is of another class.
 
+    :param time_limit: how many seconds a call of a new one may take.
     :raises QueryError: a value has another type than in a file, or is invalid.
     """
     values = {option.field.name: _typed(option, value) for option, value in options}
@@ -96,7 +100,8 @@ def with_options(
             text = re.sub(rf"\b{re.escape(option.field.name)}\b", option.name, text)
         raise QueryError(text if any(option.name in text for option, _ in options) else str(error)) from error
     kind = KINDS[registration.kind]
-    name, limit = (registration.name, kind.time_limit) if adapter is None else (adapter.name, adapter.time_limit)
+    limit = kind.time_limit if time_limit is None else time_limit
+    name, limit = (registration.name, limit) if adapter is None else (adapter.name, adapter.time_limit)
     return ADAPTERS[kind.name](kind, name, component, registration.plugin, limit)
 
 

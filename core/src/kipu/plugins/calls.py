@@ -157,13 +157,14 @@ class Adapter:
                 await self.call("close", doing="while closing", check=lambda answer: None)
 
     async def check(self) -> str | None:
-        """Return what is wrong with the component, in a sentence, or None."""
+        """Return what is wrong with the component, in a sentence that names it, or None."""
         if not self.has("check"):
             return None
         try:
-            return await self.call("check", doing="in its own check", check=_sentence)
+            problem = await self.call("check", doing="in its own check", check=_sentence)
         except KipuError as error:
-            return str(error)
+            problem = str(error)
+        return problem if problem is None or self.label in problem else f"The {self.label}: {problem}"
 
     async def _guarded(self, work: Callable[[], Any], doing: str, check: Callable[[Any], Answer]) -> Answer:
         task = asyncio.current_task()

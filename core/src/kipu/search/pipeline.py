@@ -19,7 +19,8 @@ if TYPE_CHECKING:
     from ..context import Context
     from ..index.queries import Snapshot
     from ..plugins.adapters import PostProcessorAdapter, StrategyAdapter
-    from ..plugins.records import PerCallOption
+    from ..plugins.calls import Adapter
+    from ..plugins.records import PerCallOption, Registration
     from ..types import Hit, Query
 
 __all__ = ["Pipeline", "SearchTrace", "build_pipeline", "fallback", "run_pipeline"]
@@ -27,11 +28,15 @@ __all__ = ["Pipeline", "SearchTrace", "build_pipeline", "fallback", "run_pipelin
 
 @attrs.frozen
 class Pipeline:
-    """The chosen strategy by its name, all strategies that take part, by name, and the stages behind them."""
+    """The chosen strategy by its name, all strategies that take part, by name, and the stages behind them.
+
+    ``temporary`` are those of them that were built for one search.
+    """
 
     name: str
     strategies: Mapping[str, StrategyAdapter]
     stages: Sequence[PostProcessorAdapter]
+    temporary: Sequence[Adapter] = ()
 
     @property
     def strategy(self) -> StrategyAdapter:
@@ -64,6 +69,7 @@ def build_pipeline(context: Context, strategy: str | None, options: Mapping[str,
     components = context.components
     name, strategies = components.strategies(strategy)
     stages = components.stages()
+    temporary: list[Adapter] = []
     given: dict[tuple[str, str], list[tuple[PerCallOption, Any]]] = {}
     for option, value in options.items():
         found = context.plugins.find_per_call_option(option)
@@ -79,20 +85,22 @@ def build_pipeline(context: Context, strategy: str | None, options: Mapping[str,
                 )
             changed = with_options(strategies[matching[0]], registration, values)
             strategies = strategies | {matching[0]: changed}
+            temporary.append(changed)
         elif kind == "postprocessor":
-            _switch_on(stages, registration, values)
-    return Pipeline(name, strategies, [*stages, *components.registered_stages])
+            temporary.append(_switch_on(stages, registration, values, context.config.plugins.time_limit))
+    return Pipeline(name, strategies, [*stages, *components.registered_stages], temporary)
 
 
-def _switch_on(stages: list[PostProcessorAdapter], registration: Any, values: Sequence[Any]) -> None:
-    """Give options to the last stage of a class, or insert a new one by its order."""
+def _switch_on(
+    stages: list[PostProcessorAdapter], registration: Registration, values: Sequence[Any], time_limit: float | None
+) -> PostProcessorAdapter:
+    """Give options to the last stage of a class, or insert a new one by its order; return the stage."""
     places = [place for place, stage in enumerate(stages) if type(stage.component) is registration.factory]
-    if places:
-        stages[places[-1]] = with_options(stages[places[-1]], registration, values)
-        return
-    new: PostProcessorAdapter = with_options(None, registration, values)
+    old = stages.pop(places[-1]) if places else None
+    new: PostProcessorAdapter = with_options(old, registration, values, time_limit)
     earlier = [place + 1 for place, stage in enumerate(stages) if stage.order <= new.order]
-    stages.insert(max(earlier, default=0), new)
+    stages.insert(places[-1] if places else max(earlier, default=0), new)
+    return new
 
 
 def fallback(context: Context, pipeline: Pipeline) -> Pipeline:

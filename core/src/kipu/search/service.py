@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import posixpath
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +17,7 @@ from .query import unknown_source
 from .snippets import snippet
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import AsyncIterator, Callable, Mapping
 
     from ..context import Context
     from ..index.database import Database
@@ -57,28 +58,29 @@ class SearchService:
         path = None if explain_path is None else posixpath.normpath(str(explain_path).replace("\\", "/"))
         if path is not None:
             self.context.scope.check(path, explain_path)
-        pipeline = self._pipeline(strategy, options)
-        update = await self.synchronizer.before_search(sync=sync, on_progress=on_progress)
-        pending_vectors, degraded = 0, False
-        if pipeline.needs_vectors:
-            pending_vectors = await self.synchronizer.embed_before_search(embed=sync, on_progress=on_embedding)
-            query, degraded = await self._embedded(query, pipeline)
-            if query.embedding is None and pipeline.strategy.needs_vectors:
-                pipeline = fallback(self.context, pipeline)
-        async with self.context.database.snapshot() as snapshot:
-            trace = await run_pipeline(self.context, snapshot, query, pipeline)
-            explanations, absence = {}, None
-            if explain:
-                from .explain import explain as explain_hits
+        async with self._pipeline(strategy, options) as built:
+            pipeline = built
+            update = await self.synchronizer.before_search(sync=sync, on_progress=on_progress)
+            pending_vectors, degraded = 0, False
+            if pipeline.needs_vectors:
+                pending_vectors = await self.synchronizer.embed_before_search(embed=sync, on_progress=on_embedding)
+                query, degraded = await self._embedded(query, pipeline)
+                if query.embedding is None and pipeline.strategy.needs_vectors:
+                    pipeline = fallback(self.context, pipeline)
+            async with self.context.database.snapshot() as snapshot:
+                trace = await run_pipeline(self.context, snapshot, query, pipeline)
+                explanations, absence = {}, None
+                if explain:
+                    from .explain import explain as explain_hits
 
-                explanations = explain_hits(trace)
-            if path is not None:
-                from .explain import why_absent
+                    explanations = explain_hits(trace)
+                if path is not None:
+                    from .explain import why_absent
 
-                absence = await why_absent(self.context, snapshot, query, pipeline, trace, path)
-            await self._add_notices(snapshot, query, found=bool(trace.hits))
-            if pending_vectors and query.embedding is not None:
-                pending_vectors = await self._pending_vectors(snapshot, query, pending_vectors)
+                    absence = await why_absent(self.context, snapshot, query, pipeline, trace, path)
+                await self._add_notices(snapshot, query, found=bool(trace.hits))
+                if pending_vectors and query.embedding is not None:
+                    pending_vectors = await self._pending_vectors(snapshot, query, pending_vectors)
         return SearchResults(
             [_result(hit, query, explanations.get(hit.chunk.id)) for hit in trace.hits],
             pending=update.pending,
@@ -88,13 +90,18 @@ class SearchService:
             absence=absence,
         )
 
-    def _pipeline(self, strategy: str | None, options: Mapping[str, Any]) -> Pipeline:
-        """Return the pipeline of a search; without options, the one of an earlier search."""
+    @contextlib.asynccontextmanager
+    async def _pipeline(self, strategy: str | None, options: Mapping[str, Any]) -> AsyncIterator[Pipeline]:
+        """Yield the pipeline of a search: with options a new one, else that of an earlier search."""
         known = None if options else self._pipelines.get((strategy, self.context.components.generation))
         pipeline = known or build_pipeline(self.context, strategy, options)
         if not options:
             self._pipelines[strategy, self.context.components.generation] = pipeline
-        return pipeline
+        try:
+            yield pipeline
+        finally:
+            for adapter in pipeline.temporary:
+                await adapter.close()
 
     @recovering
     async def files(self, source: str | None) -> list[FileInfo]:
