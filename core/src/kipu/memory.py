@@ -9,8 +9,6 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
-import attrs
-
 from .components import Components
 from .config import MemoryConfig, load_config
 from .context import Context
@@ -19,7 +17,7 @@ from .index.database import Database
 from .index.file import INDEX_FILE
 from .indexing.indexer import ignore_progress
 from .indexing.synchronizer import Synchronizer
-from .notices import Notices
+from .notices import Notices, with_notices
 from .plugins.manager import Plugins
 from .plugins.records import disabled_by_environment
 from .search.query import make_query
@@ -69,21 +67,9 @@ def _public(method: Method) -> Method:
         with context.notices.collect() as notices:
             await self._finish_interrupted()
             answer = await method(self, *arguments, **options)
-        return _with_notices(answer, notices)
+        return with_notices(answer, notices)
 
     return cast("Method", public)
-
-
-def _with_notices(answer: Any, notices: list[str]) -> Any:
-    """Return an answer with notices, if it has a place for them, before those that it has."""
-    holder = getattr(answer, "results", answer)
-    if not notices or not hasattr(holder, "notices"):
-        return answer
-    merged = list(dict.fromkeys([*notices, *holder.notices]))
-    if isinstance(holder.notices, list):
-        holder.notices[:] = merged
-        return answer
-    return attrs.evolve(answer, notices=merged)
 
 
 class Memory:
@@ -342,7 +328,7 @@ class Memory:
         self._context.database.check_open()
         with self._context.notices.collect() as notices:
             status = await read_status(self._context, self._synchronizer)
-        return _with_notices(status, notices)  # type: ignore[no-any-return]
+        return with_notices(status, notices)  # type: ignore[no-any-return]
 
     async def check_embedder(self) -> str | None:
         """Have the embedder embed one word, and return a sentence about what is wrong, or None.

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import contextlib
 from contextvars import ContextVar
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+import attrs
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["Notices"]
+__all__ = ["Notices", "with_notices"]
 
 
 class Notices:
@@ -41,3 +43,15 @@ class Notices:
             raise
         finally:
             self._collected.reset(token)
+
+
+def with_notices(answer: Any, notices: list[str]) -> Any:
+    """Return an answer with notices, if it has a place for them, before those that it has."""
+    holder = getattr(answer, "results", answer)
+    if not notices or not hasattr(holder, "notices"):
+        return answer
+    merged = list(dict.fromkeys([*notices, *holder.notices]))
+    if isinstance(holder.notices, list):
+        holder.notices[:] = merged
+        return answer
+    return attrs.evolve(answer, notices=merged)
