@@ -139,6 +139,7 @@ async def test_the_index_keeps_itself_out_of_git(memory, write, workspace):
     assert (workspace / ".kipu/.gitignore").read_text().splitlines()[-1] == "*"
 
 
+@pytest.mark.services
 async def test_a_closed_memory_refuses_every_call(memory, write):
     write("memory/a.md", "apple")
     await memory.index()
