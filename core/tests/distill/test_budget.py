@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-from typing import TYPE_CHECKING
 
 import attrs
 import pytest
@@ -13,9 +12,6 @@ from kipu import FlushConfig, Memory
 from kipu.errors import BudgetExceededError, KipuError
 from kipu.testing import ScriptedFlusher
 from kipu.types import Distillation
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 MESSAGES = [{"role": "user", "content": "We chose Valkey."}]
 NOTHING = "NOTHING_TO_REMEMBER"
@@ -60,7 +56,7 @@ async def test_tokens_of_a_day_are_limited(new_memory, flusher):
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no named pipes")
-async def test_a_pipe_in_place_of_the_file_is_an_error(new_memory, workspace: Path):
+async def test_a_pipe_in_place_of_the_file_is_an_error(new_memory, workspace):
     (workspace / ".kipu").mkdir()
     os.mkfifo(workspace / ".kipu/usage.json")
     async with new_memory() as memory:
@@ -69,7 +65,7 @@ async def test_a_pipe_in_place_of_the_file_is_an_error(new_memory, workspace: Pa
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="symbolic links need a privilege on Windows")
-async def test_a_symlink_in_place_of_the_temporary_file_is_not_followed(new_memory, workspace: Path, tmp_path: Path):
+async def test_a_symlink_in_place_of_the_temporary_file_is_not_followed(new_memory, workspace, tmp_path):
     outside = tmp_path / "outside"
     outside.write_text("precious", "utf-8")
     (workspace / ".kipu").mkdir()
@@ -86,7 +82,7 @@ async def test_a_symlink_in_place_of_the_temporary_file_is_not_followed(new_memo
         {f"2999-01-{day:02}": {"calls": 0, "tokens": 0} for day in range(1, 32)},
     ],
 )
-async def test_an_edited_record_does_not_switch_the_budget_off(new_memory, workspace: Path, usage):
+async def test_an_edited_record_does_not_switch_the_budget_off(new_memory, workspace, usage):
     async with new_memory(calls_per_day=1) as memory:
         record = json.dumps(usage).replace("TODAY", memory.config.today().isoformat())
         (workspace / ".kipu").mkdir()
@@ -97,7 +93,7 @@ async def test_an_edited_record_does_not_switch_the_budget_off(new_memory, works
 
 
 @pytest.mark.parametrize("usage", ['{"2020-01-01": {"calls": Infinity, "tokens": 0}}', "[" * 100_000, "[]", "x", None])
-async def test_a_broken_record_is_an_error(new_memory, workspace: Path, usage):
+async def test_a_broken_record_is_an_error(new_memory, workspace, usage):
     (workspace / ".kipu").mkdir()
     if usage is None:
         (workspace / ".kipu/usage.json").mkdir()

@@ -26,18 +26,18 @@ from kipu.distill.facts import parse_facts
         ("", []),
     ],
 )
-def test_facts_are_the_items_or_else_the_paragraphs(answer: str, facts: list[str]) -> None:
+def test_facts_are_the_items_or_else_the_paragraphs(answer, facts):
     assert parse_facts(answer) == facts
 
 
 @given(st.lists(st.sampled_from(["a", "A fact.", ":", "\n  ", " ", "**"])), st.booleans())
-def test_all_words_of_an_item_are_kept(pieces: list[str], is_first: bool) -> None:
+def test_all_words_of_an_item_are_kept(pieces, is_first):
     item = "- x" + "".join(pieces)
     answer = f"{item}\n- last" if is_first else f"- first\n{item}"
     assert "".join("".join(parse_facts(answer)).split()).count("Afact.") == pieces.count("A fact.")
 
 
 @pytest.mark.parametrize("unit", ["<think>", "**a", "**", "- ", "a:\n", "a\n", " \n", "1. ", "__a", "<think>\n"])
-def test_a_long_answer_is_parsed_quickly(unit: str) -> None:
+def test_a_long_answer_is_parsed_quickly(unit):
     text = unit * (200_000 // len(unit))
     assert sum(map(len, parse_facts(text))) <= len(text)

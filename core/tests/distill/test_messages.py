@@ -22,12 +22,12 @@ def nested(depth: int) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("role", ["user", "tool"])
-def test_results_of_tools_may_be_nested_deeply(role: str) -> None:
+def test_results_of_tools_may_be_nested_deeply(role):
     (message,) = parse_messages([{"role": role, "content": [nested(3000)]}])
     assert message.text == "[the result of a tool was left out: 3,004 characters]"
 
 
-def test_a_tool_without_a_valid_name_is_named_so() -> None:
+def test_a_tool_without_a_valid_name_is_named_so():
     calls = [{"function": {"name": nested(3000)}}, 3]
     (message,) = parse_messages([{"role": "assistant", "tool_calls": calls}])
     assert message.text == "\n\n".join(["[called the tool without a name]"] * 2)
@@ -50,7 +50,7 @@ def test_a_tool_without_a_valid_name_is_named_so() -> None:
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )
-def test_a_conversation_of_another_shape_is_an_error_that_names_the_message(conversation: Any, message: str) -> None:
+def test_a_conversation_of_another_shape_is_an_error_that_names_the_message(conversation, message):
     with pytest.raises(QueryError) as error:
         parse_messages(conversation)
     assert str(error.value).endswith(message)
@@ -60,14 +60,14 @@ def test_a_conversation_of_another_shape_is_an_error_that_names_the_message(conv
     text=st.lists(st.sampled_from(["a", "ä", "日本", "\n", " ", "word " * 5])).map("".join),
     tokens=st.integers(1, 60),
 )
-def test_the_parts_of_a_message_fit_and_are_complete(text: str, tokens: int) -> None:
+def test_the_parts_of_a_message_fit_and_are_complete(text, tokens):
     parts = split_messages([Message("user", text)], tokens)
     assert all(sum(estimate_tokens(piece.text) + 5 for piece in part) <= max(tokens, 6) for part in parts)
     assert "".join("".join(piece.text.split()) for part in parts for piece in part) == "".join(text.split())
 
 
 @pytest.mark.parametrize("unit", ["ä\n", "<kipu-memories> ", "<kipu-memories><memory>", "\n", "</kipu-memories>", "<"])
-def test_a_long_conversation_is_parsed_and_split_quickly(unit: str) -> None:
+def test_a_long_conversation_is_parsed_and_split_quickly(unit):
     text = "x" + unit * (200_000 // len(unit)) + "y"
     parts = split_messages(parse_messages([{"role": "user", "content": text}]), 3000)
     assert "".join("".join(piece.text.split()) for part in parts for piece in part) == "".join(text.split())

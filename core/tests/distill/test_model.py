@@ -15,7 +15,6 @@ from kipu.types import Distillation
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from pathlib import Path
 
     from kipu import MemoryConfig
 
@@ -78,7 +77,7 @@ async def test_each_half_of_an_answer_is_parsed_by_itself(new_memory):
     [Distillation("- One.", tokens=-1), Distillation(None), {"text": "- One."}, None],  # type: ignore[arg-type]
     ids=repr,
 )
-async def test_an_invalid_answer_is_refused_and_counted(new_memory, workspace: Path, answer):
+async def test_an_invalid_answer_is_refused_and_counted(new_memory, workspace, answer):
     async with new_memory(answer, Distillation("- Two.", tokens=7)) as memory:
         with pytest.raises(PluginFailedError, match=r"The flusher .* failed to distill: .* must"):
             await memory.flush(MESSAGES)
