@@ -11,7 +11,7 @@ import attrs
 
 from ..errors import EmbedderError, KipuError, PluginError, PluginFailedError, UnavailableError
 from ..options import Rule, optional, text, texts, whole_number
-from ..types.protocols import (
+from ..types.bases import (
     UNKNOWN_DESTINATION,
     ChunkerBase,
     EmbedderBase,

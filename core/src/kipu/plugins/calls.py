@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 from .. import options
 from ..errors import KipuError, PluginError, PluginFailedError
 from ..sqlite import is_database_failure
-from ..types.protocols import ComponentBase
+from ..types.bases import ComponentBase
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -1,16 +1,13 @@
-"""The protocols that plugins implement, one for each kind of component, and base classes with their optional members.
+"""The protocols that plugins implement, one for each kind of component. All of them are public in `kipu.types`.
 
 A component is any object with the members of its protocol. Members that are optional have a default on the base class
-of its kind: inherit from it to see them, or write them yourself. All of it is public in `kipu.types`.
-
-Every kind may have ``async close()``, called when the memory is closed; ``async check() -> str | None``, which
-``kipu doctor`` calls and which returns a sentence about what is wrong; and ``timeout``, the seconds that one call may
-take, where ``[plugins] time_limit`` does not fit. A method may also be a plain ``def``: it runs in a thread then.
+of its kind (`bases`): inherit from it, or write them yourself. A method may also be a plain ``def``: it runs in a
+thread then.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol, TypeVar, runtime_checkable
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar, runtime_checkable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -25,40 +22,20 @@ if TYPE_CHECKING:
 __all__ = [
     "Arms",
     "Chunker",
-    "ChunkerBase",
     "Embedder",
-    "EmbedderBase",
     "Flusher",
-    "FlusherBase",
     "Index",
     "IndexedStrategy",
     "PostProcessor",
-    "PostProcessorBase",
     "Register",
     "Role",
     "Strategy",
-    "StrategyBase",
     "VectorIndexedStrategy",
     "WriteFilter",
-    "WriteFilterBase",
 ]
 
 Role = Literal["document", "query"]
 """What a text is to an embedder: some models embed what is searched otherwise than what is searched with."""
-
-
-class ComponentBase:
-    """What every component may have."""
-
-    timeout: ClassVar[float | None] = None
-    """How many seconds one call may take; None leaves it to ``[plugins] time_limit``. May be an option."""
-
-    async def close(self) -> None:
-        """Release what the component holds. Called once, when the memory is closed."""
-
-    async def check(self) -> str | None:
-        """Return a sentence about what is wrong with the component and what to do, or None."""
-        return None
 
 
 # --- Chunkers ------------------------------------------------------------------------------------------------------
@@ -75,12 +52,6 @@ class Chunker(Protocol):
     def chunk(self, document: Document) -> list[Chunk]:
         """Cut ``document``. Called in any thread; the answer must depend on nothing but the argument and options."""
         ...
-
-
-class ChunkerBase(ComponentBase):
-    """The optional members of a `Chunker`, with their defaults."""
-
-    schema_version: ClassVar[int] = 1
 
 
 # --- Embedders -----------------------------------------------------------------------------------------------------
@@ -113,29 +84,6 @@ class Embedder(Protocol):
         :raises kipu.errors.EmbedderError: any other failure; embedding ends for this run.
         """
         ...
-
-
-UNKNOWN_DESTINATION = "unknown"
-
-
-class EmbedderBase(ComponentBase):
-    """The optional members of an `Embedder`, with their defaults."""
-
-    languages: Sequence[str] | None = None
-    """The languages that the model knows, as ISO 639-1 codes; None if unknown."""
-
-    batch_size: int = 64
-    """How many texts one call takes."""
-
-    destination: str | None = UNKNOWN_DESTINATION
-    """Where texts are sent; None if they stay on this machine.
-
-    After another embedder was configured, one that sends texts elsewhere, or does not say, is not used any more.
-    """
-
-    def unknown_share(self, text: str) -> float | None:
-        """Return the share of a text, from 0 to 1, that the tokenizer does not know; None if unknown."""
-        return None
 
 
 # --- Strategies ----------------------------------------------------------------------------------------------------
@@ -233,29 +181,6 @@ class Strategy(Protocol):
         ...
 
 
-class StrategyBase(ComponentBase):
-    """The optional members of a `Strategy`, with their defaults.
-
-    Two more are methods. ``async score(query, index, ids) -> dict[int, float]`` scores chunks that `search` did not
-    return, on the scale of those that it returns; ``async score_files(query, index, paths) -> dict[str, float]`` scores
-    whole files, in [0, 1]. Other strategies ask for these through `Arms`.
-    """
-
-    needs_vectors: ClassVar[bool] = False
-    """Whether it searches with ``query.embedding``; it is only called with one then."""
-
-    strategies: Sequence[str] = ()
-    """The names of the strategies that it searches with."""
-
-    async def score(self, query: Query, index: Index, ids: Sequence[int]) -> dict[int, float]:
-        """Return the scores of those of the chunks that it can judge."""
-        return {}
-
-    async def score_files(self, query: Query, index: Index, paths: Sequence[str]) -> dict[str, float]:
-        """Return the scores of those of the files that it can judge."""
-        return {}
-
-
 @runtime_checkable
 class IndexedStrategy(Strategy, Protocol):
     """A strategy with an index of its own: tables in the same database, changed in the same transactions.
@@ -339,16 +264,6 @@ class PostProcessor(Protocol):
         ...
 
 
-class PostProcessorBase(ComponentBase):
-    """The optional members of a `PostProcessor`, with their defaults."""
-
-    needs_vectors: ClassVar[bool] = False
-    """Whether it wants each hit with its ``vector``, if there is one."""
-
-    order: ClassVar[int] = 100
-    """Where it runs if a search switches it on by a per-call option: before the stages with a higher number."""
-
-
 # --- Flushers ------------------------------------------------------------------------------------------------------
 
 
@@ -377,16 +292,6 @@ class Flusher(Protocol):
         ...
 
 
-class FlusherBase(ComponentBase):
-    """The optional members of a `Flusher`, with their defaults."""
-
-    window: int | None = None
-    """How many tokens of messages and instructions one call takes; None stands for 32,000."""
-
-    model: str | None = None
-    """The name of the model that it calls by default."""
-
-
 # --- Write filters -------------------------------------------------------------------------------------------------
 
 
@@ -401,10 +306,6 @@ class WriteFilter(Protocol):
         :param path: the file that it goes to, relative to the workspace.
         """
         ...
-
-
-class WriteFilterBase(ComponentBase):
-    """The optional members of a `WriteFilter`."""
 
 
 # --- Registration --------------------------------------------------------------------------------------------------
