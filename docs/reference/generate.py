@@ -19,7 +19,7 @@ import attrs
 import click
 
 import kipu
-from kipu import config, errors, hookspecs, types
+from kipu import config, errors, hookspecs, markdown, types
 from kipu.cli import kipu as kipu_command
 from kipu.plugins.kinds import KINDS
 from kipu.plugins.manager import Plugins
@@ -87,6 +87,20 @@ def python() -> str:
     return _page(
         [_class(f"kipu.{name}", getattr(kipu, name)) for name in public]
         + [_class(f"kipu.types.{name}", getattr(types, name)) for name in contract]
+    )
+
+
+def markdown_names() -> str:
+    """The names of ``kipu.markdown``."""
+    members = [(f"kipu.markdown.{name}", getattr(markdown, name)) for name in markdown.__all__]
+    return _page(
+        [_docstring(markdown)]
+        + [_class(name, member) for name, member in members if inspect.isclass(member)]
+        + [
+            f"## {name}\n\n{_signature(member)}\n\n{_docstring(member)}"
+            for name, member in members
+            if inspect.isfunction(member)
+        ]
     )
 
 
@@ -231,7 +245,7 @@ def _docstring(thing: Any) -> str:
 
 
 def _block(match: re.Match[str]) -> str:
-    """The indented block after ``::``, which is Python unless it is a drawing."""
+    """The indented block after ``::``, which is Python unless it is a drawing or an item of a list."""
     code = textwrap.dedent(match[1]).strip("\n")
-    language = "text" if "─" in code else "python"
+    language = "text" if "─" in code or code.startswith("- ") else "python"
     return f":\n\n```{language}\n{code}\n```\n\n"

@@ -167,11 +167,11 @@ async def test_a_budget_that_is_too_small_is_told_apart_from_nothing(kept):
 async def test_a_pipe_with_the_name_of_a_memory_file_is_not_waited_for(kept, workspace):
     os.mkfifo(workspace / "memory/pipe.md")
     (workspace / "memory/a.md").write_text("- alpha\n", "utf-8")
-    with pytest.raises(MemoryFileError, match="is no regular file"):
+    with pytest.raises(MemoryFileError, match="is not a regular file"):
         await kept.remember("beta", file="pipe.md")
     with pytest.raises(MemoryFileError):
         await kept.read("memory/pipe.md")
-    with pytest.raises(MemoryFileError, match="is no regular file"):
+    with pytest.raises(MemoryFileError, match="is not a regular file"):
         await kept.move("pipe.md", path="memory/a.md", start=1)
 
 

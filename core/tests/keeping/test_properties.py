@@ -23,7 +23,11 @@ from kipu import Chunk, IndexConfig
 from kipu.config import WritingConfig
 from kipu.errors import MemoryFileError, QueryError
 from kipu.keeping.edits import append, check_heading, remove, replace
-from kipu.markdown import check_metadata, entries_of, format_entry, metadata_line, normalized, read_metadata, said_in
+from kipu.markdown import (
+    canonical,
+    entries,
+    format_entry,
+)
 from kipu.sync import Memory
 from kipu.workspace.scan import source_of
 from kipu.workspace.scope import label_of
@@ -110,9 +114,9 @@ def test_other_entries_stay_what_they_are_when_one_is_appended(data, text):
         entry = format_entry(text, {"tags": "mine"})
     except QueryError:
         assume(False)
-    before = [(found.text, found.metadata) for found in entries_of(file.plain_lines)]
+    before = [(found.text, found.metadata) for found in entries(file.plain_lines)]
     changed, start = append(file, entry)
-    after = entries_of(changed.plain_lines)
+    after = entries(changed.plain_lines)
     (new,) = [found for found in after if found.start_line == start]
     assert new.end_line == start + len(entry) - 1
     assert [(found.text, found.metadata) for found in after if found is not new] == before
@@ -153,38 +157,6 @@ def test_what_is_removed_is_gone_and_only_headings_and_blank_lines_go_with_it(da
     assert changed is None or changed.encoding == file.encoding
 
 
-@given(texts, st.dictionaries(st.sampled_from(["tags", "origin", "id", "b-2"]), texts, max_size=3))
-def test_an_entry_is_read_as_it_was_written(text, metadata):
-    try:
-        said, known = said_in(text), check_metadata(metadata)
-    except QueryError:
-        assume(False)
-    lines = format_entry(said, known)
-    (entry,) = entries_of(lines)
-    assert entry.metadata == known
-    unescaped = "\n".join(line.removeprefix("\\") for line in entry.text.split("\n"))
-    assert normalized(unescaped) == normalized("\n".join(line.strip().removeprefix("\\") for line in said.split("\n")))
-    assert format_entry(entry.text, known) == lines
-    assert all(line[:1] in ("-", " ", "") for line in lines)
-
-
-@given(st.dictionaries(st.from_regex("[a-z][a-z0-9_-]{0,5}", fullmatch=True), st.text(max_size=20), max_size=4))
-def test_metadata_is_read_as_it_was_written(metadata):
-    try:
-        known = check_metadata(metadata)
-    except QueryError:
-        assume(False)
-    line = metadata_line(known)
-    assert read_metadata(line) == known
-    assert len(line.splitlines()) <= 1 or not set(line) & set("\r\n")
-
-
-@given(st.text(max_size=40))
-def test_the_line_of_metadata_of_anybody_is_read_in_no_time_and_as_text(line):
-    metadata = read_metadata(f"[{line}]")
-    assert all(isinstance(part, str) for pair in metadata.items() for part in pair)
-
-
 @given(st.text(max_size=20))
 def test_a_heading_is_found_again(heading):
     try:
@@ -223,7 +195,7 @@ class Entries:
         lines = document.text.split("\n")
         return [
             Chunk("\n".join(lines[entry.start_line - 1 : entry.end_line]), entry.start_line, entry.end_line)
-            for entry in entries_of(lines)
+            for entry in entries(lines)
         ]
 
 
@@ -267,7 +239,7 @@ class Keeping(RuleBasedStateMachine):
     def remember(self, which: int, fact: str, place: str, heading: str | None) -> None:
         path = f"memory/{place}"
         note = self._memory(which).remember(fact, file=place, heading=heading)
-        said = normalized(entries_of(format_entry(fact, {}))[0].text)
+        said = canonical(entries(format_entry(fact, {}))[0].text)
         same = [other for other in self.model if source_of(other) == source_of(path) and said in self.model[other]]
         assert (note.duplicate_of is not None) == bool(same), (fact, self.model)
         if same:
@@ -275,7 +247,7 @@ class Keeping(RuleBasedStateMachine):
         else:
             self.model.setdefault(path, []).append(said)
             assert note.path == path
-        assert normalized(self._entry_at(note.path, note.start_line, note.end_line)) == said
+        assert canonical(self._entry_at(note.path, note.start_line, note.end_line)) == said
 
     @precondition(lambda self: any(self.model.values()))
     @rule(which=pick, entry=pick, by_chunk=st.booleans())
@@ -306,7 +278,7 @@ class Keeping(RuleBasedStateMachine):
         self.model.setdefault(to, []).append(said)
         if not (self.workspace / path).exists():
             assert self.model.pop(path) == []
-        assert (note.path, normalized(self._entry_at(to, note.start_line, note.end_line))) == (to, said)
+        assert (note.path, canonical(self._entry_at(to, note.start_line, note.end_line))) == (to, said)
 
     @rule(which=pick, file=pick, place=st.sampled_from(PLACES))
     def move_a_file(self, which: int, file: int, place: str) -> None:
@@ -325,7 +297,7 @@ class Keeping(RuleBasedStateMachine):
         memory = self._memory(which)
         note = memory.edit(f"- edited {number}\n  more", chunk=self._chunk(memory, path, found))
         self.model[path][at] = f"edited {number} more"
-        assert normalized(self._entry_at(path, note.start_line, note.end_line)) == f"edited {number} more"
+        assert canonical(self._entry_at(path, note.start_line, note.end_line)) == f"edited {number} more"
 
     @rule(which=pick)
     def index(self, which: int) -> None:
@@ -368,7 +340,7 @@ class Keeping(RuleBasedStateMachine):
         for file in (self.workspace / "memory").rglob("*.md"):
             parsed = TextFile.parse(file.read_bytes())
             found[file.relative_to(self.workspace).as_posix()] = sorted(
-                normalized(entry.text) for entry in entries_of(parsed.plain_lines)
+                canonical(entry.text) for entry in entries(parsed.plain_lines)
             )
             if file.name == "crlf.md" and b"CRLF" in file.read_bytes():
                 assert file.read_bytes().count(b"\n") == file.read_bytes().count(b"\r\n")
@@ -384,13 +356,13 @@ class Keeping(RuleBasedStateMachine):
         every = []
         for path in sorted(self.model):
             parsed = TextFile.parse((self.workspace / path).read_bytes())
-            every += [(path, entry) for entry in entries_of(parsed.plain_lines)]
+            every += [(path, entry) for entry in entries(parsed.plain_lines)]
         path, entry = every[which % len(every)]
-        return path, self.model[path].index(normalized(entry.text)), entry
+        return path, self.model[path].index(canonical(entry.text)), entry
 
     def _entry_at(self, path: str, start: int, end: int) -> str:
         parsed = TextFile.parse((self.workspace / path).read_bytes())
-        (entry,) = [each for each in entries_of(parsed.plain_lines) if each.start_line == start]
+        (entry,) = [each for each in entries(parsed.plain_lines) if each.start_line == start]
         assert entry.end_line == end
         return entry.text
 

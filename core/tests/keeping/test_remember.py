@@ -25,7 +25,7 @@ from kipu.errors import (
     PluginFailedError,
     QueryError,
 )
-from kipu.markdown import entries_of
+from kipu.markdown import entries
 from kipu.types import Filtered
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ class Entries:
     def chunk(self, document: Document) -> list[Chunk]:
         lines = document.text.split("\n")
         chunks = []
-        for entry in entries_of(lines):
+        for entry in entries(lines):
             text = "\n".join(lines[entry.start_line - 1 : entry.end_line])
             for start in range(0, len(text), self.longest):
                 part = text[start : start + self.longest]
@@ -74,8 +74,8 @@ def said(file: Path) -> list[str]:
     return file.read_text("utf-8").split("\n")
 
 
-def entries(file: Path) -> list[Entry]:
-    return entries_of(said(file))
+def entries_in(file: Path) -> list[Entry]:
+    return entries(said(file))
 
 
 def holding(workspace: Path, word: str) -> list[str]:
@@ -118,7 +118,7 @@ async def test_entries_follow_each_other_as_one_list(memory, workspace):
 async def test_a_file_may_be_named(memory, workspace, source, file, path):
     note = await memory.remember(FACT, source=source, file=file)
     assert note.path == path
-    assert [entry.text for entry in entries(workspace / note.path)] == [FACT]
+    assert [entry.text for entry in entries_in(workspace / note.path)] == [FACT]
     assert [result.path for result in await memory.search("otters")] == [note.path]
 
 
@@ -250,7 +250,7 @@ async def test_a_duplicate_is_recognised_whatever_it_looks_like(memory, workspac
     assert str(second.duplicate_of) == f"{first.path}:{first.start_line}" + (
         f"-{first.end_line}" if first.end_line > first.start_line else ""
     )
-    assert len(entries(workspace / first.path)) == 1
+    assert len(entries_in(workspace / first.path)) == 1
 
 
 async def test_what_a_person_wrote_is_a_duplicate_too(memory, write):
@@ -271,7 +271,7 @@ async def test_letters_and_marks_make_a_difference(memory, workspace):
     texts = ["The limit is 10", "The limit is 10.", "the limit is 10", "The limit is \u2460\u24ea", "The limit is 1 0"]
     for text in texts:
         assert (await memory.remember(text, file="limits.md")).duplicate_of is None
-    assert [entry.text for entry in entries(workspace / "memory/limits.md")] == texts
+    assert [entry.text for entry in entries_in(workspace / "memory/limits.md")] == texts
 
 
 async def test_a_duplicate_is_recognised_where_the_chunker_cuts_its_words(workspace):
@@ -299,7 +299,7 @@ async def test_a_duplicate_is_recognised_that_somebody_wrote_meanwhile(memory, w
 async def test_what_is_remembered_at_once_by_several_tasks_is_written_once(memory, workspace):
     notices = await asyncio.gather(*(memory.remember(FACT) for _ in range(8)))
     assert sum(note.duplicate_of is None for note in notices) == 1
-    assert len(entries(workspace / notices[0].path)) == 1
+    assert len(entries_in(workspace / notices[0].path)) == 1
 
 
 async def test_near_duplicates_are_kept_and_reported(memory, workspace):
@@ -308,7 +308,7 @@ async def test_near_duplicates_are_kept_and_reported(memory, workspace):
     assert second.duplicate_of is None
     assert [str(place) for place in second.similar] == [f"{first.path}:{first.start_line}"]
     assert 0.7 <= second.similar[0].similarity < 1
-    assert len(entries(workspace / first.path)) == 2
+    assert len(entries_in(workspace / first.path)) == 2
     third = await memory.remember("Bananas are yellow.")
     assert list(third.similar) == []
 
@@ -375,9 +375,9 @@ async def test_a_text_may_hold_anything_and_the_other_entries_stay(memory, works
     file = write(
         "memory/notes.md", "# All\n\n- before\n  [tags: a]\n\n## Notes\n\nA paragraph.\n\n## Other\n\n- other\n"
     )
-    others = [entry.text for entry in entries(file)]
+    others = [entry.text for entry in entries_in(file)]
     note = await memory.remember(text, file="notes.md", heading=heading, metadata={"tags": "new"})
-    found = entries(file)
+    found = entries_in(file)
     (new,) = [entry for entry in found if entry.metadata == {"tags": "new"}]
     assert [entry.text for entry in found if entry is not new] == others
     assert (new.start_line, new.end_line) == (note.start_line, note.end_line)
@@ -385,7 +385,7 @@ async def test_a_text_may_hold_anything_and_the_other_entries_stay(memory, works
     assert unescaped.split() == "\n".join(line.removeprefix("\\") for line in text.split("\n")).split()
     after = await memory.remember("after", file="notes.md", heading=heading)
     assert after.start_line == note.end_line + 1
-    assert [entry.text for entry in entries(file) if entry.text in (*others, "after")][-1] in ("after", "other")
+    assert [entry.text for entry in entries_in(file) if entry.text in (*others, "after")][-1] in ("after", "other")
     assert (await memory.remember(text, file="notes.md")).duplicate_of is not None
     assert {result.start_line for result in await memory.search("before after other")} >= {3, after.start_line}
 

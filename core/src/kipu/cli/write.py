@@ -11,7 +11,7 @@ import click
 
 from ..cli import print_error
 from ..errors import QueryError
-from ..markdown import entries_of
+from ..markdown import entries
 from ..types import Place
 from .common import TextCommand, memory_options, scope_option
 from .output import LINES, Output, escape
@@ -234,9 +234,9 @@ async def _forget_results(memory: Memory, output: Output, query: str, max_result
 
 def _confirm(text: str) -> bool:
     """Ask whether to forget a text."""
-    entries = len(entries_of(text.split("\n")))
+    count = len(entries(text.split("\n")))
     try:
-        return click.confirm(f"Forget all {entries} entries?" if entries > 1 else "Forget this?", err=True)
+        return click.confirm(f"Forget all {count} entries?" if count > 1 else "Forget this?", err=True)
     except (click.Abort, OSError):
         raise QueryError("No answer, so nothing was forgotten. To skip the prompt: kipu forget PLACE --yes") from None
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from ..errors import EvergreenFileError, KipuError, NotWrittenError
-from ..markdown import said_in
+from ..markdown import normalize_text
 from ..search.recall import FENCE
 from ..types import Flushed
 from ..workspace.scan import date_of, source_of
@@ -75,7 +75,7 @@ async def flush(
     found, failure = await _distill(distiller, recall, messages, task, source_of(path))
     facts = []
     for fact in found:
-        text, notices = await keeping.prepared(said_in(fact), path)
+        text, notices = await keeping.prepared(normalize_text(fact), path)
         context.notices.add(*notices)
         facts.append(text)
     if dry_run:

@@ -2,31 +2,21 @@
 
 from __future__ import annotations
 
-import re
 import textwrap
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from ..errors import QueryError
-from ..markdown import fenced, heading_level, heading_of, normalized
+from ..markdown import Kind, canonical, front_matter, heading_level, heading_title, item_mark, scan
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from ..markdown import Block
     from ..workspace.text import TextFile
 
 __all__ = ["append", "check_heading", "from_the_margin", "remove", "replace", "without_text"]
 
-_ITEM = re.compile(r"(?:[-*+]|[0-9]{1,9}[.)])[ \t]")
 _MARKS = "-*+"
-_UNDERLINE = re.compile(r"(?:=+|-+)[ \t]*$")
-
-
-class _Heading(NamedTuple):
-    """A heading of a file: the index of its line, its level, and its title."""
-
-    place: int
-    level: int
-    title: str
 
 
 def check_heading(heading: Any) -> str:
@@ -35,7 +25,7 @@ def check_heading(heading: Any) -> str:
     :raises QueryError: it is no text of one line.
     """
     title = heading.strip() if isinstance(heading, str) else ""
-    _, title = heading_of(title) or heading_of(f"# {title}") or (0, title)
+    title = heading_title(title if heading_level(title) <= 6 else f"# {title}")
     if not title or len(title.splitlines()) > 1 or "\0" in title:
         raise QueryError(f"A heading is a text of one line, not {heading!r}.")
     return title.encode("utf-8", "replace").decode("utf-8")
@@ -49,14 +39,15 @@ def append(file: TextFile, entry: Sequence[str], heading: str | None = None) -> 
     :return: the file, and the number of the entry's first line, from 1.
     """
     plain = file.plain_lines
-    headings = _headings(plain)
+    blocks = _blocks(plain)
+    headings = [block for block in blocks if block.kind is Kind.HEADING]
     at, title = len(plain), []
     if heading is not None:
-        wanted = normalized(heading).casefold()
-        places = [place for place, found in enumerate(headings) if normalized(found.title).casefold() == wanted]
-        if places:
-            following = headings[places[0] + 1 : places[0] + 2]
-            at = following[0].place if following else len(plain)
+        wanted = canonical(heading).casefold()
+        titles = [canonical(heading_title(plain[found.start])).casefold() for found in headings]
+        if wanted in titles:
+            following = headings[titles.index(wanted) + 1 :][:1]
+            at = following[0].start if following else len(plain)
         else:
             title = [f"## {heading}", ""]
     else:
@@ -65,7 +56,7 @@ def append(file: TextFile, entry: Sequence[str], heading: str | None = None) -> 
         at -= 1
     before = plain[at - 1] if at else ""
     # An item goes on with the list above it; all else begins after a blank line.
-    mark = _mark_of_list(plain, at) if not title and _ITEM.match(entry[0]) else ""
+    mark = _mark_of_list(plain, blocks, at) if not title and item_mark(entry[0]) else ""
     above = ([] if mark or not before else [""]) + title
     first = mark + entry[0][1:] if mark and entry[0][0] in _MARKS else entry[0]
     new = [*above, first, *entry[1:]]
@@ -79,10 +70,14 @@ def append(file: TextFile, entry: Sequence[str], heading: str | None = None) -> 
     return changed, at + len(above) + 1
 
 
-def _above_sections(headings: Sequence[_Heading], end: int) -> int:
-    """Where what stands below the last title of a file ends and its first section begins; a title is of level 1."""
-    titles = [heading.place for heading in headings if heading.level == 1]
-    return next((heading.place for heading in headings if not titles or heading.place > titles[-1]), end)
+def _blocks(lines: Sequence[str]) -> list[Block]:
+    return scan(lines, front_matter(lines).end, tolerant=True)
+
+
+def _above_sections(headings: Sequence[Block], end: int) -> int:
+    """Return where the first section below the last title (a heading of level 1) of a file begins."""
+    titles = [heading.start for heading in headings if heading.level == 1]
+    return next((heading.start for heading in headings if not titles or heading.start > titles[-1]), end)
 
 
 def from_the_margin(lines: Sequence[str]) -> Sequence[str]:
@@ -93,57 +88,12 @@ def from_the_margin(lines: Sequence[str]) -> Sequence[str]:
     return textwrap.dedent("\n".join(lines)).split("\n") if lines[0][:1] in (" ", "\t") else lines
 
 
-def _headings(lines: Sequence[str]) -> list[_Heading]:
-    """The headings of a file, in order. What stands in a fence, in an item, or in a comment is none."""
-    inside = fenced(lines)
-    last_end = max((index for index, line in enumerate(lines) if "-->" in line), default=-1)
-    found: list[_Heading] = []
-    index = _end_of_front_matter(lines)
-    while index < len(lines):
-        line = lines[index]
-        following = lines[index + 1] if index + 1 < len(lines) else ""
-        if inside[index] or not line.strip():
-            index += 1
-        elif line.startswith("<!--"):
-            # One that nothing ends is looked for no end of: there may be thousands.
-            index = next((end for end in range(index, last_end + 1) if "-->" in lines[end]), index) + 1
-        elif heading := heading_of(line):
-            found.append(_Heading(index, *heading))
-            index += 1
-        elif _is_title(line) and (index == 0 or not lines[index - 1].strip()) and _UNDERLINE.match(following):
-            found.append(_Heading(index, 1 if following[0] == "=" else 2, line.strip()))
-            index += 2
-        else:  # a paragraph, whose last line is no heading by being underlined
-            index = next(
-                (end for end in range(index, len(lines)) if _ends_paragraph(lines[end], end > index)), len(lines)
-            )
-    return found
-
-
-def _is_title(line: str) -> bool:
-    """Whether a line would be a heading if it was underlined."""
-    return _ITEM.match(line) is None and line[0] not in " \t>|"
-
-
-def _ends_paragraph(line: str, is_later: bool) -> bool:
-    return is_later and (not line.strip() or heading_of(line) is not None or line.startswith(("```", "~~~", "<!--")))
-
-
-def _end_of_front_matter(lines: Sequence[str]) -> int:
-    """The index of the first line after the front matter; 0 where there is none."""
-    if not lines or lines[0].rstrip() != "---":
-        return 0
-    return next((index + 1 for index in range(1, len(lines)) if lines[index].rstrip() in {"---", "..."}), 0)
-
-
-def _mark_of_list(lines: Sequence[str], end: int) -> str:
-    """The mark of the list, if the last line before ``end`` belongs to an item that is not indented; else nothing."""
-    for index in range(end - 1, -1, -1):
-        line = lines[index]
-        if _ITEM.match(line):
-            return line[0] if line[0] in _MARKS else ""
-        if line.strip() and line[0] not in " \t":
-            return ""
+def _mark_of_list(lines: Sequence[str], blocks: Sequence[Block], end: int) -> str:
+    """Return the mark of the list that the line before ``end`` belongs to, unless it is numbered; else nothing."""
+    for block in reversed(blocks):
+        start = lines[block.start][0]
+        if block.start < end and start not in " \t":
+            return start if block.is_item and start in _MARKS else ""
     return ""
 
 
@@ -167,7 +117,8 @@ def remove(file: TextFile, start: int, end: int) -> TextFile | None:
     plain = file.plain_lines
     first, last = start - 1, min(end, len(plain))
     lowest = 7  # level of a heading that may go: of a section that holds the one that went before
-    titles = {heading.place for heading in _headings(plain) if heading_of(plain[heading.place])}
+    # Of an underlined heading, nothing goes: it may be a paragraph above a rule.
+    levels = {block.start: block.level for block in _blocks(plain) if block.level and block.end - block.start == 1}
     while True:
         above = first - 1
         while above >= 0 and not plain[above].strip():
@@ -175,10 +126,10 @@ def remove(file: TextFile, start: int, end: int) -> TextFile | None:
         below = last
         while below < len(plain) and not plain[below].strip():
             below += 1
-        if above < 0 or above not in titles or (below < len(plain) and below not in titles):
+        if above not in levels or (below < len(plain) and below not in levels):
             break
-        level = heading_level(plain[above])
-        if level >= lowest or (below < len(plain) and heading_level(plain[below]) > level):
+        level = levels[above]
+        if level >= lowest or levels.get(below, 0) > level:
             break
         first, lowest = above, level
     if (first == 0 or not plain[first - 1].strip()) and last < len(plain) and not plain[last].strip():

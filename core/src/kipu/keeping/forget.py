@@ -12,7 +12,7 @@ import attrs
 
 from ..errors import IndexUnavailableError, KipuError, MemoryFileError
 from ..index.queries import CHUNKS_AND_FILES
-from ..markdown import entries_of, normalized
+from ..markdown import canonical, entries
 from ..types import Place, Receipt, Trace
 from ..workspace.scan import HIDDEN_FOLDER
 from .files import write_new
@@ -95,7 +95,7 @@ class Forgetting:
                 # The tables of a strategy that is not used here, perhaps: they are made anew when they are used.
                 await self._syncing.rebuild_all_tables()
                 receipt = await self._receipt(target, before, said_before)
-            for entry in entries_of(target.text.split("\n")):
+            for entry in entries(target.text.split("\n")):
                 notices += [
                     f"{place} says that {id} took its place, which is not there any more."
                     for id in filter(None, [entry.metadata.get("id")])
@@ -253,8 +253,8 @@ class Forgetting:
 
 def _said_in(text: str) -> str:
     """What lines say, to be compared: without the mark of an item and its metadata, where they are one entry."""
-    entries = entries_of(text.split("\n"))
-    return normalized(entries[0].text if len(entries) == 1 else text)
+    found = entries(text.split("\n"))
+    return canonical(found[0].text if len(found) == 1 else text)
 
 
 def _lines_that_say(wanted: str, text: str) -> list[tuple[int, int]]:
@@ -262,7 +262,7 @@ def _lines_that_say(wanted: str, text: str) -> list[tuple[int, int]]:
     ends: list[int] = []  # where each line ends in the text as it is compared
     said = ""
     for line in text.split("\n"):
-        words = normalized(line)
+        words = canonical(line)
         said += f" {words}" if said and words else words
         ends.append(len(said))
     found = []

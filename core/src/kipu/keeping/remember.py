@@ -12,7 +12,7 @@ import secrets
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from ..errors import FileChangedError, KipuError, MemoryFileError, QueryError
-from ..markdown import check_metadata, entries_of, format_entry, normalized, said_in
+from ..markdown import canonical, check_metadata, entries, format_entry, normalize_text
 from ..types import Note, Place
 from ..workspace.text import NotTextError, TextFile
 from . import edits
@@ -69,7 +69,7 @@ class Keeping:
         supersedes: str | None,
     ) -> Note:
         """Write one entry. See `kipu.Memory.remember`."""
-        said, known = said_in(text), check_metadata(metadata)
+        said, known = normalize_text(text), check_metadata(metadata)
         title = None if heading is None else edits.check_heading(heading)
         path, real = self._where.place(source, file)
         async with self.writer.locked():
@@ -100,8 +100,6 @@ class Keeping:
                 was = old.text.strip().split("\n")[0][:_TOLD_CHARACTERS]
                 notices.append(f"It takes the place of {Place(old.path, old.start_line, old.end_line)}: {was}")
             notices += await self._indexed([path, *([old.path] if old else [])])
-            if old is not None:
-                notices += await self._seen_as_superseded(old, known["id"])
         end = start[0] + length[0] - 1
         chunk = await self._where.chunk_at(Place(path, start[0], end))
         return Note(path, start[0], end, said, chunk, None, similar, known.get("id"), notices)
@@ -128,8 +126,8 @@ class Keeping:
     async def not_said_yet(self, texts: Sequence[str], path: str, metadata: Mapping[str, str]) -> list[str]:
         """Those of several texts that the source of a file does not say, as far as the index knows; each once."""
         new: list[str] = []
-        for said in map(said_in, texts):
-            if normalized(said) not in map(normalized, new) and not await self._where.same(said, path, metadata):
+        for said in map(normalize_text, texts):
+            if canonical(said) not in map(canonical, new) and not await self._where.same(said, path, metadata):
                 new.append(said)
         return new
 
@@ -137,13 +135,13 @@ class Keeping:
         self,
         path: str,
         real: str,
-        entries: Sequence[tuple[str, Mapping[str, str]]],
+        new: Sequence[tuple[str, Mapping[str, str]]],
         title: str | None,
         old: Target | None,
         id: str | None,
     ) -> tuple[list[int], list[int]]:
         """Append entries to a file, and say in another one that was superseded by what: the first lines and lengths."""
-        formatted = [format_entry(said, metadata) for said, metadata in entries]
+        formatted = [format_entry(said, metadata) for said, metadata in new]
 
         async def attempt() -> tuple[list[int], list[int]]:
             changes = []
@@ -176,7 +174,7 @@ class Keeping:
 
         async def attempt() -> None:
             data, file = await asyncio.to_thread(read_file, real, place.path)
-            found = (entry for entry in entries_of(file.plain_lines) if entry.start_line == place.start_line)
+            found = (entry for entry in entries(file.plain_lines) if entry.start_line == place.start_line)
             if (new := next(found, None)) is None:
                 raise FileChangedError(f"{place} does not say any more what it said. Try again.")
             id = new.metadata.get("id") or secrets.token_hex(4)
@@ -207,13 +205,6 @@ class Keeping:
                 f"{Place(old.path, old.start_line, old.end_line)} was superseded before, by {place}. Name that instead."
             )
 
-    async def _seen_as_superseded(self, old: Target, id: str) -> list[str]:
-        """A sentence where searches do not see that an entry was superseded."""
-        if any(place.path == old.path for place in await self._where.superseded_by(id)):
-            return []
-        place = Place(old.path, old.start_line, old.end_line)
-        return [f"Searches do not see that it takes the place of {place}: that stands in a comment or in front matter."]
-
     # --- reading, changing, moving -----------------------------------------------------------------------------------
 
     async def read(self, path: str | os.PathLike[str], start: int | None, end: int | None) -> str:
@@ -237,7 +228,7 @@ class Keeping:
         """Put a text in the place of another one. See `kipu.Memory.edit`."""
         if not str(text).strip():
             raise QueryError("There is nothing to put there: the text is empty. To take lines out, forget them.")
-        said_in(text)  # what cannot be written is not looked for
+        normalize_text(text)  # what cannot be written is not looked for
         if chunk is None and start is None:
             raise QueryError("Name the lines that the text takes the place of, or a chunk: not a whole file.")
         text = text.encode("utf-8", "replace").decode("utf-8")

@@ -10,7 +10,7 @@ import re
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from ..markdown import below_headings, entries_of, metadata_line, read_metadata
+from ..markdown import entries, format_metadata, leading_headings, read_metadata
 from ..types import Place
 from . import edits
 from .targets import inside_of
@@ -38,7 +38,7 @@ def below_its_headings(target: Target, new: str = "") -> Target:
 
     Other chunks may stand below the same headings.
     """
-    count = below_headings(target.text, new)
+    count = leading_headings(target.text, new)
     text = "\n".join(target.text.split("\n")[count:])
     return target._replace(start_line=target.start_line + count, text=text)
 
@@ -84,7 +84,7 @@ def _kept_below(old: Sequence[str], new: Sequence[str]) -> list[str]:
     It is nothing where they bring one of their own, where the old or the new lines are not those of a single entry, and
     below what goes on in no further line, such as a table.
     """
-    before, now = entries_of(old), entries_of(new)
+    before, now = entries(old), entries(new)
     if len(before) != 1 or not before[0].metadata or len(now) != 1 or any(map(read_metadata, new)):
         return []
     first = new[now[0].start_line - 1]
@@ -93,15 +93,15 @@ def _kept_below(old: Sequence[str], new: Sequence[str]) -> list[str]:
         return []
     margin = first[: len(first) - len(first.lstrip())]
     line = f"{margin}{'  ' if mark else ''}{old[before[0].end_line - 1].strip()}"
-    after = entries_of([*new, line])
+    after = entries([*new, line])
     return [line] if len(after) == 1 and after[0].metadata == before[0].metadata else []
 
 
 def disturbed(file: TextFile, changed: TextFile | None, target: Target) -> list[str]:
     """Sentences on entries that nobody changed, and that are others now, since they go on with what is left."""
-    after = Counter(map(_said, entries_of(changed.plain_lines) if changed else []))
+    after = Counter(map(_said, entries(changed.plain_lines) if changed else []))
     places = []
-    for entry in entries_of(file.plain_lines):
+    for entry in entries(file.plain_lines):
         if _touches(entry, target):
             continue
         if after[_said(entry)]:
@@ -119,9 +119,9 @@ def _said(entry: Entry) -> tuple[str, frozenset[tuple[str, str]]]:
 
 def _not_known_any_more(file: TextFile, changed: TextFile, target: Target, new: Sequence[str]) -> list[str]:
     """Sentences on what was known of the entries of a target and is not any more, or of another one."""
-    before = [entry for entry in entries_of(file.plain_lines) if _touches(entry, target)]
+    before = [entry for entry in entries(file.plain_lines) if _touches(entry, target)]
     now = target._replace(end_line=target.start_line + len(new) - 1)
-    after = [entry for entry in entries_of(changed.plain_lines) if _touches(entry, now)]
+    after = [entry for entry in entries(changed.plain_lines) if _touches(entry, now)]
     left = Counter(frozenset(entry.metadata.items()) for entry in after)
     brought = [said for line in new if (said := read_metadata(line))]
     keys = {key for said in brought for key in said}
@@ -130,10 +130,10 @@ def _not_known_any_more(file: TextFile, changed: TextFile, target: Target, new: 
         if left[frozenset(metadata.items())]:
             left[frozenset(metadata.items())] -= 1
             if len(after) > len(before) and metadata not in brought:
-                line = metadata_line(metadata)
+                line = format_metadata(metadata)
                 notices.append(f"There are more entries now, and of the last alone is known what was of one: {line}")
         elif not metadata.keys() <= keys:
-            gone = metadata_line({key: value for key, value in metadata.items() if key not in keys})
+            gone = format_metadata({key: value for key, value in metadata.items() if key not in keys})
             notices.append(f"What was known of it is not there any more: {gone}")
     return notices
 

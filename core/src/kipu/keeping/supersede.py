@@ -6,7 +6,7 @@ import re
 from typing import TYPE_CHECKING
 
 from ..errors import QueryError
-from ..markdown import entries_of, metadata_line
+from ..markdown import entries, format_metadata
 from ..types import Place
 from . import edits
 from .targets import inside_of
@@ -40,7 +40,7 @@ def noted(file: TextFile, entry: Entry, more: Mapping[str, str]) -> TextFile:
     indent = "  " if entry.is_item else ""
     last = entry.end_line - 1 if entry.metadata else entry.end_line
     kept = file.plain_lines[entry.start_line - 1 : last]
-    line = indent + metadata_line(dict(entry.metadata) | dict(more))
+    line = indent + format_metadata(dict(entry.metadata) | dict(more))
     return edits.replace(file, entry.start_line, entry.end_line, [*kept, line])
 
 
@@ -52,9 +52,7 @@ def entry_at(file: TextFile, target: Target) -> Entry:
     inside_of(file, target)
     lines = file.plain_lines
     found = [
-        entry
-        for entry in entries_of(lines)
-        if entry.end_line >= target.start_line and entry.start_line <= target.end_line
+        entry for entry in entries(lines) if entry.end_line >= target.start_line and entry.start_line <= target.end_line
     ]
     place = Place(target.path, target.start_line, target.end_line)
     if not found:

@@ -22,7 +22,7 @@ from ..errors import (
     QueryError,
 )
 from ..index.queries import CHUNK_COLUMNS, CHUNKS_AND_FILES, stored_chunk
-from ..markdown import as_written, entries_of, normalized, read_metadata
+from ..markdown import canonical, entries, format_entry, read_metadata
 from ..types import Place
 from ..workspace.scan import MEMORY_FOLDER, is_memory_file_name, source_of
 from ..workspace.scope import check_source
@@ -108,7 +108,7 @@ class Locating:
         if source is not None and source_of(path) != label:
             raise QueryError(f'{path} does not have the source "{source}". Give one of the two.')
         if os.path.lexists(real) and not os.path.isfile(real):
-            raise MemoryFileError(f"{path} is {'a folder' if os.path.isdir(real) else 'no regular file'}.")
+            raise MemoryFileError(f"{path} is {'a folder' if os.path.isdir(real) else 'not a regular file'}.")
         return path, real
 
     def existing(self, path: str | os.PathLike[str]) -> tuple[str, str]:
@@ -172,8 +172,8 @@ class Locating:
     async def metadata_below(self, target: Target) -> str:
         """The line below the lines of a target that says what is known of them; nothing where there is none."""
         _, file = await asyncio.to_thread(read_file, target.real, target.path)
-        entries = [entry for entry in entries_of(file.plain_lines) if entry.end_line == target.end_line + 1]
-        if not entries or entries[0].start_line < target.start_line:
+        found = [entry for entry in entries(file.plain_lines) if entry.end_line == target.end_line + 1]
+        if not found or found[0].start_line < target.start_line:
             return ""  # something of the entry stays, and what is known of it too
         below = file.plain_lines[target.end_line : target.end_line + 1]
         return below[0] if below and read_metadata(below[0]) and not read_metadata(target.text.split("\n")[-1]) else ""
@@ -194,8 +194,8 @@ class Locating:
     async def id_at(self, place: Place) -> str | None:
         """The id of the entry that begins where a place does."""
         _, file = await asyncio.to_thread(read_file, self._workspace.locate(place.path), place.path)
-        entries = (entry for entry in entries_of(file.plain_lines) if entry.start_line == place.start_line)
-        return next((entry.metadata.get("id") for entry in entries), None)
+        found = (entry for entry in entries(file.plain_lines) if entry.start_line == place.start_line)
+        return next((entry.metadata.get("id") for entry in found), None)
 
     async def superseded_by(self, id: str) -> list[Place]:
         """What the index knows to be superseded by the entry with that id, as far as this memory sees it."""
@@ -264,9 +264,9 @@ class Locating:
 
         What is not believed any more does not say it: who says it again believes it again.
         """
-        wanted = normalized(as_written(said))
+        wanted = canonical(_round_trip(said))
         for other, entry in await self._entries(said, source_of(path)):
-            if normalized(entry.text) == wanted and not self._is_outdated(entry, metadata):
+            if canonical(entry.text) == wanted and not self._is_outdated(entry, metadata):
                 return Place(other, entry.start_line, entry.end_line)
         return None
 
@@ -295,7 +295,7 @@ class Locating:
         for (path,) in rows:
             with contextlib.suppress(KipuError, OSError):  # it vanished meanwhile, or cannot be read: it says nothing
                 _, file = await asyncio.to_thread(read_file, self._workspace.locate(path), path)
-                found += [(path, entry) for entry in entries_of(file.plain_lines)]
+                found += [(path, entry) for entry in entries(file.plain_lines)]
         return found
 
     async def similar(self, said: str, path: str) -> list[Place]:
@@ -369,10 +369,15 @@ def _plain(text: str) -> str:
 def _words(text: str) -> set[str]:
     """The words of a text that are compared with those of another; of scripts without spaces, pairs of letters."""
     words = set()
-    for word in normalized(text).casefold().split():
+    for word in canonical(text).casefold().split():
         bare = word.strip(".,;:!?\"'()[]*_`")
         if bare.isascii() or len(bare) < 3 or not any("\u2e80" <= char <= "\uffdc" for char in bare):
             words.add(bare)
         else:
             words |= {bare[place : place + 2] for place in range(len(bare) - 1)}
     return words - {""}
+
+
+def _round_trip(text: str) -> str:
+    """Return the text of the entry that `format_entry` makes of a text."""
+    return entries(format_entry(text, {}))[0].text

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import attrs
 
 from ..index.queries import CHUNK_COLUMNS, CHUNKS_AND_FILES, filters, stored_chunk
-from ..markdown import below_headings
+from ..markdown import leading_headings
 from ..types import Hit
 
 if TYPE_CHECKING:
@@ -133,7 +133,7 @@ class _Ranking:
         successor, allowed = stored_chunk(rows[0]), rows[0][-1]
         if self._query.as_of and successor.date and successor.date > self._query.as_of:
             return None, ""  # the successor was written later
-        reason = f"superseded by {successor.path}:{successor.start_line + below_headings(successor.text)}"
+        reason = f"superseded by {successor.path}:{successor.start_line + leading_headings(successor.text)}"
         return successor if allowed else None, reason
 
 

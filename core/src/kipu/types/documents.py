@@ -33,7 +33,7 @@ class Chunk:
     ``text`` is shown. ``context`` is indexed together with it and never shown: a little of what stands before and
     after. ``heading`` is the path of headings above the text, joined by ``" > "``, and ``heading_level`` the level of
     the innermost one (0 where there is none). ``start_line`` and ``end_line`` count from 1 and are both included.
-    ``metadata`` is what the text says of itself in a line that `kipu.types.read_metadata` understands: a chunk with
+    ``metadata`` is what the text says of itself in a line that `kipu.markdown.read_metadata` understands: a chunk with
     some is a whole entry, or a part of one, and of no other.
     """
 

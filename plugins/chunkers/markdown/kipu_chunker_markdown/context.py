@@ -5,13 +5,13 @@ from __future__ import annotations
 from bisect import bisect_left
 from typing import TYPE_CHECKING
 
-from .blocks import ANNOUNCING
+from .headings import ANNOUNCING
 from .tokens import reach, reach_back
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from .blocks import Section
+    from .headings import Section
     from .packing import Packer, Span
 
 __all__ = ["Surroundings"]

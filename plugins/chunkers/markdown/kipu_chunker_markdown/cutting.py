@@ -5,19 +5,21 @@ from __future__ import annotations
 from itertools import zip_longest
 from typing import TYPE_CHECKING
 
-from kipu.markdown import read_metadata
+from kipu.markdown import FrontMatter, front_matter, group_items, read_metadata, scan
 from kipu.types import Chunk
 
-from .blocks import ANNOUNCING, Block, Section, scan
 from .context import Surroundings
-from .headings import FrontMatter, read_front_matter
+from .headings import ANNOUNCING, sections, title_and_values
 from .packing import Packer, Span
 from .tokens import QUARTERS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from kipu.markdown import Block
     from kipu.types import Document
+
+    from .headings import Section
 
 __all__ = ["cut"]
 
@@ -25,21 +27,23 @@ __all__ = ["cut"]
 def cut(document: Document, *, tokens: int, overlap: int, context_before: int, context_after: int) -> list[Chunk]:
     """Cut ``document`` as the options of `kipu_chunker_markdown.MarkdownChunker` say."""
     lines = document.text.split("\n")
-    front_matter = read_front_matter(lines)
-    sections = scan(lines, front_matter.end)
-    if not sections and front_matter.end:  # nothing but front matter: then it is the text
-        lines = lines[: front_matter.end]
+    above = front_matter(lines)
+    blocks = scan(lines, above.end)
+    if not blocks and above.end:  # nothing but front matter: then it is the text
+        lines = lines[: above.end]
         lines[0] = lines[-1] = ""
-        sections, front_matter = scan(lines), FrontMatter()
+        blocks, above = scan(lines), FrontMatter()
+    title, values = title_and_values(above)
+    parts = sections(lines, blocks)
     packer = Packer(lines, tokens * QUARTERS, overlap * QUARTERS)
-    surroundings = Surroundings(packer, sections, before=context_before, after=context_after)
+    surroundings = Surroundings(packer, parts, before=context_before, after=context_after)
     chunks: list[Chunk] = []
-    for section, heading, level in _with_paths(sections, front_matter.title):
+    for section, heading, level in _with_paths(parts, title):
         for blocks, metadata in _apart(lines, section.blocks):
             for span in packer.pack(blocks):
                 context = surroundings.of(span)
                 if not chunks:
-                    context = [*front_matter.values, *context]
+                    context = [*values, *context]
                 text = _text(lines, span)
                 chunks.append(Chunk(text, span.start + 1, span.end, heading, level, "\n".join(context), metadata))
     return chunks
@@ -48,7 +52,7 @@ def cut(document: Document, *, tokens: int, overlap: int, context_before: int, c
 def _apart(lines: Sequence[str], blocks: Sequence[Block]) -> Iterator[tuple[list[Block], dict[str, str]]]:
     """The blocks of a section, with every entry that has metadata apart from the others, and what it says."""
     together: list[Block] = []
-    for entry in _entries(lines, blocks):
+    for entry in group_items(lines, blocks):
         metadata = read_metadata(lines[entry[-1].end - 1]) if entry[-1].end - entry[0].start > 1 else {}
         if not metadata:
             together += entry
@@ -61,18 +65,6 @@ def _apart(lines: Sequence[str], blocks: Sequence[Block]) -> Iterator[tuple[list
         together = []
     if together:
         yield together, {}
-
-
-def _entries(lines: Sequence[str], blocks: Sequence[Block]) -> Iterator[list[Block]]:
-    """The blocks that belong together: an item of a list with all that is indented below it, or a block by itself."""
-    entry: list[Block] = []
-    for block in blocks:
-        if entry and not (entry[0].item and lines[block.start][0] in " \t"):
-            yield entry
-            entry = []
-        entry.append(block)
-    if entry:
-        yield entry
 
 
 def _text(lines: Sequence[str], span: Span) -> str:

@@ -1,4 +1,4 @@
-"""Reads what stands above a text: its headings, and the front matter of its file."""
+"""What stands above a text: the headings of its section, and the front matter of its file."""
 
 from __future__ import annotations
 
@@ -7,10 +7,18 @@ from typing import TYPE_CHECKING
 
 import attrs
 
-if TYPE_CHECKING:
-    from collections.abc import Sequence
+from kipu.markdown import Block, Kind
 
-__all__ = ["FrontMatter", "plain_heading", "read_front_matter"]
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from kipu.markdown import FrontMatter
+
+__all__ = ["ANNOUNCING", "Section", "plain_heading", "sections", "title_and_values"]
+
+ANNOUNCING = (Kind.HEADING, Kind.RULE)
+"""The blocks that say nothing by themselves but announce what follows."""
+
 
 _LONGEST_HEADING = 300
 _CLOSING_MARKS = re.compile(r"(?:^|[ \t])#+[ \t]*$")
@@ -33,10 +41,6 @@ _MARKS = re.compile(
 )
 _ESCAPE = re.compile(r"\\([!-/:-@\[-`{-~])")
 
-_CLOSING_LINES = {"---": ("---", "..."), "+++": ("+++",)}
-_SEPARATORS = {"---": ":", "+++": "="}
-_LONGEST_KEY = 60
-
 
 def plain_heading(text: str) -> str:
     """Return what a heading says, without closing ``#`` and without the marks of emphasis, code and links."""
@@ -46,54 +50,37 @@ def plain_heading(text: str) -> str:
     return " ".join(_ESCAPE.sub(r"\1", text).split())
 
 
-@attrs.frozen
-class FrontMatter:
-    """The metadata at the start of a file.
+@attrs.define
+class Section:
+    """A heading and the blocks up to the next heading; ``level`` is 0 for what stands before the first one."""
 
-    ``end`` is the line after it, counted from 0; ``title`` is its title, or empty; ``values`` are the other values,
-    in order, without their keys.
-    """
-
-    end: int = 0
+    level: int = 0
     title: str = ""
-    values: tuple[str, ...] = ()
+    blocks: list[Block] = attrs.field(factory=list)
 
 
-def read_front_matter(lines: Sequence[str]) -> FrontMatter:
-    """Read YAML between ``---`` or TOML between ``+++`` at the very start; an empty one if there is none.
+def sections(lines: Sequence[str], blocks: Iterable[Block]) -> list[Section]:
+    """Return the sections of a document, in order; those without any block are left out."""
+    found = [Section()]
+    inside = found[0].blocks
+    for block in blocks:
+        if block.kind is Kind.HEADING:
+            # A rule that ends a section announces the next one.
+            announced = [inside.pop()] if inside and inside[-1].kind is Kind.RULE else []
+            line, is_underlined = lines[block.start], block.end - block.start > 1
+            title = plain_heading(line if is_underlined else line.lstrip(" ")[block.level + 1 :])
+            found.append(Section(block.level, title, announced))
+            inside = announced
+        inside.append(block)
+    return [section for section in found if section.blocks]
 
-    What is not closed, or does not begin like metadata (a rule at the start of a text), is none. Lines are all that is
-    understood: enough to find a title and words to search for.
-    """
-    fence = lines[0].rstrip()
-    if fence not in _CLOSING_LINES:
-        return FrontMatter()
-    closing = _CLOSING_LINES[fence]
-    end = next((index for index in range(1, len(lines)) if lines[index].rstrip() in closing), 0)
-    inside = [line.strip() for line in lines[1:end] if line.strip()]
-    beginning = next((line for line in inside if not line.startswith("#")), "")
-    if not end or (beginning and not _key_and_value(beginning, fence)[0] and not beginning.startswith("[")):
-        return FrontMatter()
+
+def title_and_values(front_matter: FrontMatter) -> tuple[str, list[str]]:
+    """Return the title that front matter gives a file, and its other values without their keys."""
     title, values = "", []
-    for line in inside:
-        key, value = _key_and_value(line, fence)
+    for key, value in front_matter.pairs:
         if key == "title" and not title:
             title = " ".join(value[:_LONGEST_HEADING].strip("\"' ").split())
-        elif plain := _plain_value(value):
+        elif plain := value.lstrip("-#[{\"'>|+ \t").rstrip("]}\"', \t"):  # of lists, quotes and block scalars
             values.append(plain)
-    return FrontMatter(end + 1, title, tuple(values))
-
-
-def _key_and_value(line: str, fence: str) -> tuple[str, str]:
-    """Split a line of front matter; the key is empty and the value all of the line if it has no key."""
-    key, separator, value = line.partition(_SEPARATORS[fence])
-    key = key.strip().strip("\"'")
-    is_entry = separator and 0 < len(key) <= _LONGEST_KEY and key[0] not in "-#[{"
-    if fence == "---" and value and value[0] not in " \t":
-        is_entry = False
-    return (key, value) if is_entry else ("", line)
-
-
-def _plain_value(value: str) -> str:
-    """Return a value without the punctuation of lists, quotes and block scalars around it."""
-    return value.lstrip("-#[{\"'>|+ \t").rstrip("]}\"', \t")
+    return title, values

@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING
 
 import attrs
 
-from .blocks import ANNOUNCING, Block, Kind
+from kipu.markdown import Block, Kind
+
+from .headings import ANNOUNCING
 from .tokens import QUARTERS, cut_line, quarters
 
 if TYPE_CHECKING:
