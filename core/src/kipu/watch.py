@@ -192,10 +192,9 @@ class Watcher:
             async for _ in changes:
                 await changes.aclose()
                 return
-        except FileNotFoundError:
-            pass  # a folder has gone since, which the next look sees
         except Exception as error:  # noqa: BLE001 (watchfiles raises several, and watching goes on without it)
-            if self._listening:  # a change whose path is not valid UTF-8, perhaps made by the look itself
+            # A folder has gone since, or a path that changed is not valid UTF-8, perhaps by the look itself.
+            if self._listening or isinstance(error, FileNotFoundError):
                 await asyncio.sleep(_RETRY_SECONDS)
                 return
             self._deaf = f"The file system reports no changes: {error}. "
