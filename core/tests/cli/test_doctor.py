@@ -111,3 +111,27 @@ def test_without_an_embedder_search_matches_words_and_status_and_doctor_say_so(k
         "hint     no embedder is in use: searches match words only, not meaning\n"
         f'         The embedder "onnx" comes with fake-onnx 1.0, which is not in use: blocked by {place}.\n'
     ) in done.out
+
+
+FLUSHER = """\
+import attrs
+from kipu import hookimpl
+
+@attrs.frozen
+class Offline:
+    async def check(self):
+        return "The model server does not answer. Start it."
+
+@hookimpl
+def kipu_register_flushers(register):
+    register("offline", Offline)
+"""
+
+
+def test_doctor_asks_a_component_for_its_own_check(kipu, site, write):
+    site.plugin("kipu-flusher-offline", FLUSHER)
+    write("memory/a.md", "one")
+    write("kipu.toml", '[flush]\nflusher = "offline"\n')
+    done = kipu("doctor")
+    assert done.code == 1
+    assert "The model server does not answer. Start it." in done.out
