@@ -119,6 +119,9 @@ from kipu import hookimpl
 
 @attrs.frozen
 class Offline:
+    async def distill(self, messages, *, instructions, model=None):
+        raise AssertionError
+
     async def check(self):
         return "The model server does not answer. Start it."
 
