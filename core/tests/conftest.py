@@ -55,7 +55,9 @@ def meaning(config: Callable[..., MemoryConfig], embedder: Hashing) -> Callable[
     """A memory that searches by vectors."""
 
     def meaning(embedder: Any = embedder, **search: Any) -> Memory:
-        return Memory(config(index={"embedder": embedder}, **({"strategy": VectorStrategy()} | search)))
+        memory = Memory(config(index={"embedder": embedder}, **({"strategy": VectorStrategy()} | search)))
+        memory._synchronizer.embeddings.backoff = (0.0, 0.0, 0.0)
+        return memory
 
     return meaning
 

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import errno
+import shutil
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import attrs
 import numpy as np
 import pytest
-from doubles import Hashing, Nearest, Other, Words, always, answering, fill, named
+from doubles import Hashing, Nearest, Other, always, answering, fill, named
 
 from kipu import Memory
 from kipu.embedding.backlog import exclusive
-from kipu.errors import EmbedderError, IndexUnavailableError, TextTooLongError
+from kipu.errors import EmbedderError, IndexUnavailableError, MemoryClosedError, TextTooLongError
 from kipu.index.damage import find_damaged
 
 if TYPE_CHECKING:
@@ -24,12 +25,6 @@ if TYPE_CHECKING:
 
     Write = Callable[[str, str], Path]
     Config = Callable[..., MemoryConfig]
-
-
-@pytest.fixture(autouse=True)
-def no_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Try again at once."""
-    monkeypatch.setattr("kipu.embedding.engine.BACKOFF_SECONDS", (0.0, 0.0, 0.0))
 
 
 # --- texts at fault, and embedders at fault -----------------------------------------------------------------------
@@ -45,58 +40,29 @@ def picky(*words: str) -> Callable[[int, list[str]], None]:
     return misbehave
 
 
-async def test_a_text_that_is_refused_alone_degrades_one_search_and_is_asked_for_no_more(
-    meaning: Any, write: Write
-) -> None:
+async def test_a_rejected_text_is_named_refused_and_not_asked_for_again_by_a_search(meaning: Any, write: Write) -> None:
     fill(write, 5)
     async with meaning() as memory:
         await memory.index()
     write("memory/bad.md", "POISON about topic9\n")
-    seen = []
-    for _ in range(4):
+    calls = []
+    for _ in range(2):
         embedder = Hashing(misbehave=picky("POISON"))
-        async with meaning(embedder) as memory:  # as with a program that is started anew for each search
+        async with meaning(embedder) as memory:
             results = await memory.search("note3")
-            seen.append((results.degraded, len(embedder.calls)))
-            if not results.degraded and len(seen) == 2:
+            calls.append(embedder.calls)
+            assert (results.degraded, results[0].path, results.pending_vectors) == (False, "memory/003.md", 1)
+            if len(calls) == 1:
                 assert results.notices[0] == (
-                    'memory/bad.md:1 was not embedded by "doubles.Hashing": its call failed. '
-                    "This text is not allowed (400)."
+                    'memory/bad.md:1 was not embedded by "doubles.Hashing": This text is not allowed (400).'
                 )
-    # The text; then a word, the text, a word and the query; then the query alone.
-    assert seen == [(True, 1), (False, 4), (False, 1), (False, 1)]
-
-
-async def test_a_refused_text_degrades_no_search_of_a_program_whose_embedder_has_just_answered(
-    meaning: Any, write: Write
-) -> None:
-    fill(write, 5)
-    async with meaning(Hashing(misbehave=picky("POISON"))) as memory:
-        await memory.index()
-        write("memory/bad.md", "POISON about topic9\n")
-        results = await memory.search("note3")
-        assert (results.degraded, results[0].path) == (False, "memory/003.md")
-        assert results.notices[0].startswith("memory/bad.md:1 was not embedded")
-        assert (await memory.search("note3")).notices == [
-            "1 chunk is not embedded yet, and found by words only. To embed all: kipu index"
-        ]
-
-
-async def test_indexing_once_more_settles_a_text_that_is_refused(meaning: Any, write: Write) -> None:
-    write("memory/bad.md", "POISON\n")
-    for expected in ("This text is not allowed (400). Nothing is lost", "memory/bad.md:1 was not embedded"):
-        async with meaning(Hashing(misbehave=picky("POISON"))) as memory:
-            report = await memory.index()
-            assert report.pending_vectors == 1
-            assert report.notices[0].startswith(expected)
-    write("memory/good.md", "harmless\n")
-    async with meaning(Hashing(misbehave=picky("POISON"))) as memory:
-        results = await memory.search("harmless")
-        assert (results.degraded, results[0].path) == (False, "memory/good.md")
+    assert calls == [[["POISON about topic9"], ["memory"], ["note3"]], [["note3"]]]
+    async with meaning() as memory:
+        assert (await memory.index()).embedded == 1
 
 
 @pytest.mark.parametrize("bad", [1, 3, 64])
-async def test_the_texts_of_a_call_that_failed_are_told_apart_in_few_calls(
+async def test_rejected_texts_of_a_batch_are_found_by_bisection_in_few_calls(
     meaning: Any, write: Write, bad: int
 ) -> None:
     fill(write, 64)
@@ -109,8 +75,8 @@ async def test_the_texts_of_a_call_that_failed_are_told_apart_in_few_calls(
             counts.append(len(embedder.calls))
             degraded.append(results.degraded)
             assert results.pending_vectors >= bad
-    assert max(counts) <= 50
-    assert (counts[-1], degraded[1:]) == ((0, [True] * 19) if bad == 64 else (1, [False] * 19))
+    assert max(counts) <= 40
+    assert (counts[-1], degraded) == ((0, [True] * 20) if bad == 64 else (1, [False] * 20))
 
 
 async def test_a_refused_text_in_a_large_batch_keeps_no_other_from_its_vector(meaning: Any, write: Write) -> None:
@@ -137,7 +103,7 @@ async def test_an_outage_in_the_middle_is_not_taken_for_the_fault_of_a_text(mean
         embedder = Hashing(misbehave=always(EmbedderError("The quota is used up.")))
         async with meaning(embedder) as memory:
             report = await memory.index()
-            assert len(embedder.calls) == 1
+            assert len(embedder.calls) == 2
             assert len(report.notices) == 1  # no file is named that is not at fault
     async with meaning() as memory:
         assert (await memory.index()).embedded == 172
@@ -155,7 +121,7 @@ async def test_vectors_that_are_all_wrong_end_a_run_soon_and_blame_no_text(
             report = await memory.index()
             assert len(embedder.calls) <= 4
             assert (report.embedded, len(report.notices)) == (0, 1)
-            assert "gives no vector that can be used" in report.notices[0]
+            assert "returned no usable vector" in report.notices[0]
     async with meaning() as memory:
         assert (await memory.search("note3"))[0].path == "memory/003.md"
         assert (await memory.status()).pending_vectors == 0
@@ -237,9 +203,9 @@ async def test_another_dimension_in_the_middle_is_said_once_and_blames_no_text(
             report = await memory.index() if again else await memory.search("note1")
             assert len(report.notices) == 1
             assert "returned vectors of dimension 32" in report.notices[0]
-        assert len(memory.config.index.embedder.calls) <= (3 if again else 2)
+        assert len(memory.config.index.embedder.calls) <= (4 if again else 2)
         async with memory._context.database.reader() as connection:
-            refused = await connection.execute_fetchall("SELECT count(*) FROM unembedded WHERE problem > ''")
+            refused = await connection.execute_fetchall("SELECT count(*) FROM unembedded WHERE problem IS NOT NULL")
             assert [tuple(row) for row in refused] == [(0,)]
 
 
@@ -252,9 +218,6 @@ async def test_copies_of_a_text_keep_no_other_from_being_told_apart_in_the_same_
             write(f"memory/b{number}.md", "POISON\n")
         report = await memory.index()
         assert report.pending_vectors == 50
-        async with memory._context.database.reader() as connection:
-            suspects = await connection.execute_fetchall("SELECT count(*) FROM unembedded WHERE problem = ''")
-            assert [tuple(row) for row in suspects] == [(0,)]
 
 
 # --- several at once ----------------------------------------------------------------------------------------------
@@ -409,52 +372,37 @@ async def test_damaged_vectors_are_ignored_and_embedded_again_by_force(
         assert (await memory.search("note3"))[0].path == "memory/003.md"
 
 
-async def test_what_cannot_be_stored_is_not_embedded(
+async def test_after_a_failed_write_searches_embed_nothing_for_a_minute_and_say_so(
     meaning: Any, embedder: Hashing, write: Write, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from kipu.index.database import Database
+    def fail(*arguments: Any) -> Any:
+        raise IndexUnavailableError("The index cannot be written: disk I/O error.")
 
     fill(write, 3)
     async with meaning() as memory:
-        await memory.index()
-        async with memory._context.database.transaction() as connection:
-            await connection.execute("DELETE FROM embeddings")
-            await connection.execute("INSERT INTO unembedded (space_id, chunk_id) SELECT 1, id FROM chunks")
-    embedder.calls.clear()
-
-    def refused(database: Any, wait: float = 0) -> Any:
-        raise IndexUnavailableError("The index cannot be written: it is read-only.")
-
-    monkeypatch.setattr(Database, "transaction", refused)
-    async with meaning() as memory:
-        results = await memory.search("note1")
-        assert any("read-only" in note for note in results.notices)
-    assert [text for call in embedder.calls for text in call if "topic" in text] == []
+        monkeypatch.setattr("kipu.embedding.backlog.store", fail)
+        for _ in range(3):
+            results = await memory.search("note1")
+            assert "What is new could not be embedded. The index cannot be written" in results.notices[0]
+        assert len(embedder.calls) == 1
+        with pytest.raises(IndexUnavailableError):
+            await memory.index()
 
 
 async def test_a_full_disk_costs_no_call_and_every_search_says_so(
-    meaning: Any, embedder: Hashing, write: Write
+    meaning: Any, embedder: Hashing, write: Write, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    resource = pytest.importorskip("resource")
-    fill(write, 100)
-    async with meaning(strategy=Words()) as memory:
-        await memory.index()
-    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    fill(write, 3)
     async with meaning() as memory:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (40_000, limits[1]))
-        try:
-            for _ in range(3):
-                results = await memory.search("note1", strategy=None)
-                assert any("could not be embedded" in note and "disk" in note for note in results.notices)
-            with pytest.raises(IndexUnavailableError, match="disk"):
+        with monkeypatch.context() as full:
+            full.setattr("shutil.disk_usage", lambda path: shutil._ntuple_diskusage(10**9, 10**9 - 5000, 5000))
+            for _ in range(2):
+                results = await memory.search("note1")
+                assert "The disk is too full for the vectors of 3 chunks" in results.notices[0]
+            with pytest.raises(IndexUnavailableError, match="Free some space and try again"):
                 await memory.index()
-        finally:
-            resource.setrlimit(resource.RLIMIT_FSIZE, limits)
         assert embedder.calls == []
-        assert (await memory.index()).embedded == 100
-        async with memory._context.database.reader() as connection:
-            rows = await connection.execute_fetchall("SELECT space_id FROM embeddings WHERE space_id < 1")
-            assert list(rows) == []
+        assert (await memory.index()).embedded == 3
 
 
 async def test_closing_ends_what_is_being_indexed(meaning: Any, write: Write) -> None:
@@ -475,11 +423,11 @@ async def test_closing_ends_what_is_being_indexed(meaning: Any, write: Write) ->
     running = asyncio.create_task(memory.index())
     await started.wait()
     await memory.close()
-    with pytest.raises(IndexUnavailableError, match="was closed while it was indexing"):
+    with pytest.raises(MemoryClosedError, match="was closed while it was embedding"):
         await running
     assert (len(embedder.calls), embedder.closed) == (2, 1)
-    assert (await memory.index()).embedded == 300 - 64
-    await memory.close()
+    async with meaning() as memory:
+        assert (await memory.index()).embedded == 300 - 64
 
 
 async def test_closing_before_anything_was_asked_for_keeps_it_from_being_asked(meaning: Any, write: Write) -> None:
@@ -490,7 +438,7 @@ async def test_closing_before_anything_was_asked_for_keeps_it_from_being_asked(m
     running = asyncio.create_task(
         memory.index(on_progress=lambda done, total: closed.append(asyncio.create_task(memory.close())))
     )
-    with pytest.raises(IndexUnavailableError, match="was closed"):
+    with pytest.raises(MemoryClosedError):
         await running
     await asyncio.gather(*closed)
     assert embedder.calls == []

@@ -14,7 +14,7 @@ import attrs
 from ..types import StoredChunk
 from ..workspace.scan import date_of, source_of
 from .queries import KnownFile, known_files
-from .vectors import let_go, parts, take_in
+from .vectors import attach_cached, detach, in_batches
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -168,8 +168,7 @@ class _ChunkDiff:
 
     async def write(self, connection: Connection, tables: Sequence[StrategyTables]) -> None:
         """Change the chunks, and have each strategy follow: renamed chunks are removed and added."""
-        if self.gone:
-            await let_go(connection, self.gone)
+        await detach(connection, self.gone)
         for each in tables:
             await each.remove(connection, self.gone + (self._renamed if each.space is None else []))
         await _execute_many(connection, "DELETE FROM chunks WHERE id = ?", [(id,) for id in self.gone])
@@ -184,7 +183,7 @@ class _ChunkDiff:
             "text, context, metadata, entry) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
             self._new,
         )
-        attached = await take_in(connection, [row[0] for row in self._new]) if self._new else {}
+        attached = await attach_cached(connection, [row[0] for row in self._new])
         for each in tables:
             await each.add_chunks(connection, self._stored)
             for space, vectors in attached.items():
@@ -240,11 +239,11 @@ async def _next_ids(connection: aiosqlite.Connection) -> tuple[int, int]:
 
 async def _chunk_rows(connection: aiosqlite.Connection, file_ids: Sequence[int]) -> dict[int, list[_ChunkRow]]:
     found: dict[int, list[_ChunkRow]] = {}
-    for marks, part in parts(file_ids):
+    for marks, batch in in_batches(file_ids):
         for row in await connection.execute_fetchall(
             "SELECT file_id, id, hash, position, chunk, start_line, end_line FROM chunks "
             f"WHERE file_id IN ({marks}) ORDER BY file_id, position",
-            part,
+            batch,
         ):
             found.setdefault(row[0], []).append(_ChunkRow(row[1], row[2], tuple(row[3:7])))
     return found

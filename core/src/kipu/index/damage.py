@@ -4,20 +4,21 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from .vectors import BYTES_PER_NUMBER, known_spaces, usable
+from .queries import read_snapshot
+from .vectors import BYTES_PER_NUMBER, decode_vectors
 
 if TYPE_CHECKING:
-    import aiosqlite
+    from .database import Connection
 
 __all__ = ["drop_damaged", "find_damaged"]
 
 _READ_AT_A_TIME = 1000
 
 
-async def find_damaged(connection: aiosqlite.Connection) -> list[int]:
+async def find_damaged(connection: Connection) -> list[int]:
     """Return the ids of stored vectors that have not the dimension of their space or not the length 1."""
     damaged: list[int] = []
-    for known in (await known_spaces(connection)).values():
+    for known in (await read_snapshot(connection)).spaces.values():
         size, last = BYTES_PER_NUMBER * known.space.dimension, 0
         while rows := list(
             await connection.execute_fetchall(
@@ -27,12 +28,12 @@ async def find_damaged(connection: aiosqlite.Connection) -> list[int]:
         ):
             last = rows[-1][0]
             vectors = [(row[0], row[1]) for row in rows if len(row[1]) == size > 0]
-            intact = set(usable(vectors, known.space.dimension)[0]) if vectors else set()
+            intact = set(decode_vectors(vectors, known.space.dimension)[0]) if vectors else set()
             damaged += [row[0] for row in rows if row[0] not in intact]
     return damaged
 
 
-async def drop_damaged(connection: aiosqlite.Connection) -> None:
+async def drop_damaged(connection: Connection) -> None:
     """Delete damaged vectors, and mark all chunks pending that have no vector."""
     damaged = [(id,) for id in await find_damaged(connection)]
     await connection.executemany("DELETE FROM embeddings WHERE id = ?", damaged)

@@ -10,7 +10,7 @@ import attrs
 
 from ..types import FileInfo, StoredChunk, VectorSpace
 from ..workspace.scan import ARCHIVE
-from .vectors import KnownSpace, parts
+from .vectors import KnownSpace, in_batches
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -26,7 +26,6 @@ __all__ = [
     "KnownFile",
     "Snapshot",
     "count_chunks",
-    "count_unembedded",
     "file_infos",
     "filters",
     "known_files",
@@ -140,9 +139,9 @@ async def load_chunks(connection: aiosqlite.Connection, ids: Iterable[int]) -> d
     """Load chunks by the ids of their rows, in the order given."""
     wanted = list(dict.fromkeys(ids))
     found: dict[int, StoredChunk] = {}
-    for marks, part in parts(wanted):
+    for marks, batch in in_batches(wanted):
         rows = await connection.execute_fetchall(
-            f"SELECT {CHUNK_COLUMNS} FROM {CHUNKS_AND_FILES} WHERE chunks.id IN ({marks})", part
+            f"SELECT {CHUNK_COLUMNS} FROM {CHUNKS_AND_FILES} WHERE chunks.id IN ({marks})", batch
         )
         found.update((row[0], stored_chunk(row)) for row in rows)
     return {id: found[id] for id in wanted if id in found}
@@ -155,8 +154,8 @@ async def known_files(connection: aiosqlite.Connection, paths: Sequence[str] | N
         rows = list(await connection.execute_fetchall(statement))
     else:
         rows = []
-        for marks, part in parts(paths):
-            rows += await connection.execute_fetchall(f"{statement} WHERE path IN ({marks})", part)
+        for marks, batch in in_batches(paths):
+            rows += await connection.execute_fetchall(f"{statement} WHERE path IN ({marks})", batch)
     return {row[1]: KnownFile._make(row) for row in rows}
 
 
@@ -183,16 +182,6 @@ async def count_chunks(connection: aiosqlite.Connection, sources: Sequence[str] 
     if sources:
         statement = f"SELECT count(*) FROM {CHUNKS_AND_FILES} WHERE source IN ({', '.join('?' * len(sources))})"
     (row,) = await connection.execute_fetchall(statement, tuple(sources))
-    return int(row[0])
-
-
-async def count_unembedded(connection: aiosqlite.Connection, space_id: int, sources: Sequence[str]) -> int:
-    """Return how many chunks of some sources have no vector in a space."""
-    (row,) = await connection.execute_fetchall(
-        f"SELECT count(*) FROM {CHUNKS_AND_FILES} JOIN unembedded ON chunk_id = chunks.id AND space_id = ? "
-        f"WHERE source IN ({', '.join('?' * len(sources))})",
-        (space_id, *sources),
-    )
     return int(row[0])
 
 

@@ -16,7 +16,7 @@ import attrs
 from ..errors import ConfigurationError, PluginError
 from .queries import CHUNK_COLUMNS, CHUNKS_AND_FILES, count_chunks, read_snapshot, stored_chunk
 from .schema import kernel_tables
-from .vectors import sound, usable
+from .vectors import decode_vectors, has_right_length
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Mapping, Sequence
@@ -110,7 +110,7 @@ class StrategyTables:
     ) -> None:
         """Add the vectors of chunks, if they are made of the vectors of that space."""
         if self.space == space and vectors:
-            ids, rows = usable(vectors, space.dimension)
+            ids, rows = decode_vectors(vectors, space.dimension)
             if ids:
                 await self._change("add", connection, ids, rows)
 
@@ -242,7 +242,7 @@ async def _next_rows(connection: aiosqlite.Connection, space: VectorSpace | None
         return list(await connection.execute_fetchall(statement, (last, _ROWS_AT_A_TIME)))
     statement = (
         "SELECT chunks.id, vector FROM chunks CROSS JOIN embeddings ON embeddings.hash = chunks.hash "
-        f"WHERE chunks.id > ? AND space_id = ? AND {sound(space)} ORDER BY chunks.id LIMIT ?"
+        f"WHERE chunks.id > ? AND space_id = ? AND {has_right_length(space)} ORDER BY chunks.id LIMIT ?"
     )
     return list(await connection.execute_fetchall(statement, (last, space.id, _ROWS_AT_A_TIME)))
 

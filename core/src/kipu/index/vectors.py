@@ -1,18 +1,17 @@
-"""The vectors that the index has: in which spaces, of which texts, and which chunks still lack one.
+"""The vectors of the index: in which spaces, of which texts, and which chunks are still to be embedded.
 
-A vector belongs to a text, not to a chunk: it is kept once for all chunks that say the same, and stays when they are
-gone, so that what comes back need not be embedded again. Which chunks lack one is written down when chunks change, so
-that a search can tell without looking at all of them.
+A vector belongs to a text, not to a chunk: it is stored once for all chunks with that text, and cached when they are
+gone, so that a text that comes back is not embedded again. The table ``unembedded`` names the chunks that are pending
+in each space, so that no search has to compare all chunks with all vectors.
 
-All functions run within a transaction or a snapshot of the caller's. SQLite, which knows nothing of how many rows there
-are, would often begin a join with all vectors of a space: ``CROSS JOIN`` has it begin with the few that are meant.
+All functions run within a transaction or a snapshot of the caller. Most joins are a ``CROSS JOIN``, in which SQLite
+keeps the order of the tables: it does not know the number of rows, and would often begin with all vectors of a space.
 """
 
 from __future__ import annotations
 
-import hashlib
 import time
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from ..errors import EmbedderError
 from ..types import VectorSpace
@@ -26,65 +25,47 @@ if TYPE_CHECKING:
     from ..types import Vectors
 
 __all__ = [
-    "AWAITED",
     "BYTES_PER_NUMBER",
     "KnownSpace",
     "PendingText",
-    "State",
-    "count_lacking",
+    "Stored",
+    "attach_cached",
     "count_pending",
-    "count_vectors",
+    "decode_vectors",
+    "detach",
     "evict",
-    "expect_all",
+    "evictable",
     "forget_vectors",
-    "keep_room",
-    "known_spaces",
-    "let_go",
+    "has_right_length",
+    "in_batches",
     "make_space",
-    "parts",
+    "mark_all_pending",
     "pending_texts",
     "read_vectors",
     "refuse",
-    "sound",
-    "space_of",
-    "start_anew",
-    "still_pending",
+    "reset_space",
     "store",
-    "take_in",
-    "usable",
 ]
 
-
-State = Literal["new", "suspect", "refused"]
-"""What is known of a pending text: nothing, that a call with it failed, or that its vector could not be used."""
-
-_ALL_STATES: tuple[State, ...] = ("new", "suspect", "refused")
-AWAITED: tuple[State, ...] = ("new", "suspect")
-"""The states of what will be embedded by itself; what was refused takes somebody who asks for it."""
-
-_STATES: dict[str, str] = {
-    "new": "unembedded.problem IS NULL",
-    "suspect": "unembedded.problem = ''",
-    "refused": "unembedded.problem > ''",
-}
-
-
 BYTES_PER_NUMBER = 4
-"""Of a vector as it is kept: float32."""
+"""The size of a number in a stored vector: float32."""
 
-# How far the square of a length may be from 1. Vectors are kept with the length 1, and are damaged where they have not.
+# Vectors are stored with the length 1. If the square of a length is further from 1 than this, the vector is damaged.
 _TOLERANCE = 2e-3
 
 
 class KnownSpace(NamedTuple):
-    """A space that the index has vectors in, and the recipe for its embedder: JSON, without secrets."""
+    """A space of the index, and the recipe for its embedder: JSON, without secrets.
+
+    The dimension is 0 until the first vector is stored.
+    """
 
     space: VectorSpace
     recipe: str
 
 
 class PendingText(NamedTuple):
-    """What is to be embedded of a chunk, and where it stands."""
+    """What is to be embedded of a chunk, and where it is."""
 
     chunk_id: int
     hash: str
@@ -95,69 +76,56 @@ class PendingText(NamedTuple):
     text: str
 
 
-async def known_spaces(connection: aiosqlite.Connection) -> dict[str, KnownSpace]:
-    """The spaces that the index has, by the identity of their embedder."""
-    rows = await connection.execute_fetchall("SELECT id, identity, dimension, recipe FROM spaces ORDER BY id")
-    return {row[1]: KnownSpace(VectorSpace(row[0], row[1], row[2]), row[3]) for row in rows}
+class Stored(NamedTuple):
+    """The chunks that got a vector, by their ids, and those among them that had another one before."""
+
+    vectors: list[tuple[int, bytes]]
+    replaced: list[int]
 
 
-async def space_of(connection: aiosqlite.Connection, identity: str) -> VectorSpace:
-    """The space of an embedder. Before its first vector it has no dimension, and its id is below 0.
-
-    The id is made of the identity, so that what is written down of texts before is not taken for another embedder's.
-    """
-    known = (await known_spaces(connection)).get(identity)
-    if known is not None:
-        return known.space
-    digest = hashlib.sha256(identity.encode("utf-8", "surrogatepass")).digest()
-    return VectorSpace(-1 - int.from_bytes(digest[:7]), identity, 0)
+# --- Spaces --------------------------------------------------------------------------------------------------------
 
 
-async def make_space(connection: aiosqlite.Connection, identity: str, dimension: int, recipe: str) -> VectorSpace:
-    """The space of an embedder; where it is new, every chunk lacks a vector in it.
+async def make_space(
+    connection: aiosqlite.Connection, known: KnownSpace | None, identity: str, recipe: str, dimension: int = 0
+) -> VectorSpace:
+    """Return the space of an embedder with its recipe and dimension. In a new space, every chunk is pending.
 
+    :param known: the space as it is, None if there is none.
+    :param dimension: that of the vectors about to be stored, 0 before the first.
     :raises EmbedderError: the space has another dimension.
     """
-    known = (await known_spaces(connection)).get(identity)
-    if known is not None:
-        if known.space.dimension < 1:  # it was lost
-            await start_anew(connection, known.space, dimension)
-            return VectorSpace(known.space.id, identity, dimension)
-        if known.space.dimension != dimension:
-            raise EmbedderError(
-                f"Vectors of dimension {dimension} came, and those that the index has of {identity} are of dimension "
-                f"{known.space.dimension}: none was stored. Another process may be embedding with another model."
-            )
-        if known.recipe != recipe:
-            await connection.execute("UPDATE spaces SET recipe = ? WHERE id = ?", (recipe, known.space.id))
+    if known is None:
+        cursor = await connection.execute(
+            "INSERT INTO spaces (identity, dimension, recipe) VALUES (?, ?, ?)", (identity, dimension, recipe)
+        )
+        space = VectorSpace(int(cursor.lastrowid or 0), identity, dimension)
+        await mark_all_pending(connection, space)
+        return space
+    if known.recipe != recipe:
+        await connection.execute("UPDATE spaces SET recipe = ? WHERE id = ?", (recipe, known.space.id))
+    if dimension in (0, known.space.dimension):
         return known.space
-    before = await space_of(connection, identity)
-    cursor = await connection.execute(
-        "INSERT INTO spaces (identity, dimension, recipe) VALUES (?, ?, ?)", (identity, dimension, recipe)
-    )
-    space = VectorSpace(int(cursor.lastrowid or 0), identity, dimension)
-    await connection.execute(
-        "INSERT INTO unembedded (space_id, chunk_id, problem) SELECT ?, chunks.id, problem FROM chunks "
-        "LEFT JOIN unembedded ON space_id = ? AND chunk_id = chunks.id",
-        (space.id, before.id),
-    )
-    await connection.execute("DELETE FROM unembedded WHERE space_id = ?", (before.id,))
-    return space
+    if known.space.dimension > 0:
+        raise EmbedderError(
+            f"The embedder returned vectors of dimension {dimension}, but those that the index has of {identity} are "
+            f"of dimension {known.space.dimension}: none was stored. Another process may be embedding with another "
+            "model."
+        )
+    return await reset_space(connection, known.space, dimension)
 
 
-async def start_anew(connection: aiosqlite.Connection, space: VectorSpace, dimension: int) -> None:
-    """Give a space another dimension. Its vectors, which nothing can be compared with any more, go at once.
-
-    The tables that strategies made of them are made anew with the first vector.
-    """
+async def reset_space(connection: aiosqlite.Connection, space: VectorSpace, dimension: int) -> VectorSpace:
+    """Give a space another dimension: drop its vectors and the tables of strategies, and mark all chunks pending."""
     await connection.execute("DELETE FROM embeddings WHERE space_id = ?", (space.id,))
     await connection.execute("DELETE FROM strategies WHERE space_id = ?", (space.id,))
     await connection.execute("UPDATE spaces SET dimension = ? WHERE id = ?", (dimension, space.id))
-    await expect_all(connection, space)
+    await mark_all_pending(connection, space)
+    return VectorSpace(space.id, space.identity, dimension)
 
 
-async def expect_all(connection: aiosqlite.Connection, space: VectorSpace) -> None:
-    """Have every chunk embedded anew. The vectors that there are go on answering until they are replaced."""
+async def mark_all_pending(connection: aiosqlite.Connection, space: VectorSpace) -> None:
+    """Have every chunk embedded again. The stored vectors go on answering until they are replaced."""
     await connection.execute(
         "INSERT OR IGNORE INTO unembedded (space_id, chunk_id) SELECT ?, id FROM chunks", (space.id,)
     )
@@ -167,184 +135,136 @@ async def expect_all(connection: aiosqlite.Connection, space: VectorSpace) -> No
 
 
 async def count_pending(
-    connection: aiosqlite.Connection, space: VectorSpace | None, states: Sequence[State] = _ALL_STATES
+    connection: aiosqlite.Connection,
+    space: VectorSpace | None,
+    *,
+    refused: bool = True,
+    only_lacking: bool = False,
+    sources: Sequence[str] = (),
 ) -> int:
-    """How many chunks are to be embedded in a space; all of them where the space was never made."""
-    if space is None or space.id < 0:
-        rows = await connection.execute_fetchall("SELECT count(*) FROM chunks")
-    else:
-        wanted = " OR ".join(_STATES[state] for state in states)
-        rows = await connection.execute_fetchall(
-            f"SELECT count(*) FROM unembedded WHERE space_id = ? AND ({wanted})", (space.id,)
-        )
-    return int(next(iter(rows))[0])
+    """Return how many chunks are pending in a space; all chunks if there is no space.
 
-
-async def count_lacking(
-    connection: aiosqlite.Connection, space: VectorSpace, states: Sequence[State] = _ALL_STATES
-) -> int:
-    """How many chunks have no vector in a space: of those that are pending, some may be embedded anew."""
-    wanted = " OR ".join(_STATES[state] for state in states)
+    :param refused: count also texts that the embedder refused, which only indexing retries.
+    :param only_lacking: count only chunks without a vector, not those whose vector is to be replaced.
+    :param sources: count only chunks of these sources.
+    """
+    tables, conditions = "chunks", ["1"]
+    parameters: list[Any] = []
+    if space is not None:
+        tables = "unembedded CROSS JOIN chunks ON space_id = ? AND chunks.id = chunk_id"
+        parameters.append(space.id)
+        if not refused:
+            conditions.append("unembedded.problem IS NULL")
+        if only_lacking:
+            conditions.append(
+                "NOT EXISTS (SELECT 1 FROM embeddings AS e WHERE e.space_id = ? AND e.hash = chunks.hash)"
+            )
+            parameters.append(space.id)
+    if sources:
+        tables += " JOIN files ON files.id = file_id"
+        conditions.append(f"source IN ({', '.join('?' * len(sources))})")
+        parameters += sources
     (row,) = await connection.execute_fetchall(
-        f"SELECT count(*) FROM unembedded JOIN chunks ON chunks.id = chunk_id WHERE space_id = ? AND ({wanted}) "
-        "AND NOT EXISTS "
-        "(SELECT 1 FROM embeddings WHERE embeddings.space_id = unembedded.space_id AND embeddings.hash = chunks.hash)",
-        (space.id,),
+        f"SELECT count(*) FROM {tables} WHERE {' AND '.join(conditions)}", parameters
     )
     return int(row[0])
 
 
-async def count_vectors(connection: aiosqlite.Connection) -> dict[str, int]:
-    """How many chunks have a vector, by the identity of its embedder."""
-    chunks = await count_pending(connection, None)
-    known = await known_spaces(connection)
-    return {identity: chunks - await count_lacking(connection, each.space) for identity, each in known.items()}
-
-
 async def pending_texts(
-    connection: aiosqlite.Connection, space: VectorSpace, state: State, *, before: int, limit: int
+    connection: aiosqlite.Connection, space: VectorSpace, *, refused: bool, before: int, limit: int
 ) -> list[PendingText]:
-    """Chunks that have no vector in a space, newest first: what was written last is asked for first.
+    """Return chunks that are pending in a space, newest first.
 
-    :param state: only those that were not tried yet, or whose call failed, or whose vector was refused.
-    :param before: only chunks with a smaller id, to go through them in several steps.
+    :param refused: return those that the embedder refused, not the others.
+    :param before: only chunks with a smaller id, to page through them.
     """
-    columns = "chunks.id, chunks.hash, files.path, chunks.start_line, chunks.heading, chunks.context, chunks.text"
-    id = "chunks.id" if space.id < 0 else "chunk_id"  # that of the table that SQLite begins with
     rows = await connection.execute_fetchall(
-        f"SELECT {columns} FROM {_pending_chunks(space)} JOIN files ON files.id = chunks.file_id "
-        f"WHERE {id} < ? AND {_STATES[state]} ORDER BY {id} DESC LIMIT ?",
+        "SELECT chunks.id, chunks.hash, files.path, chunks.start_line, chunks.heading, chunks.context, chunks.text "
+        "FROM unembedded CROSS JOIN chunks ON space_id = ? AND chunks.id = chunk_id "
+        "JOIN files ON files.id = chunks.file_id "
+        f"WHERE chunk_id < ? AND unembedded.problem IS {'NOT ' if refused else ''}NULL ORDER BY chunk_id DESC LIMIT ?",
         (space.id, before, limit),
     )
     return [PendingText._make(row) for row in rows]
 
 
-async def still_pending(
-    connection: aiosqlite.Connection, space: VectorSpace, state: State, texts: Sequence[PendingText]
-) -> list[PendingText]:
-    """Those of the texts that have no vector yet: meanwhile somebody else may have embedded some, or deleted them."""
-    found: set[int] = set()
-    for marks, part in parts([text.chunk_id for text in texts]):
-        rows = await connection.execute_fetchall(
-            f"SELECT chunks.id FROM {_pending_chunks(space)} WHERE chunks.id IN ({marks}) AND {_STATES[state]}",
-            (space.id, *part),
-        )
-        found.update(row[0] for row in rows)
-    return [text for text in texts if text.chunk_id in found]
-
-
-def _pending_chunks(space: VectorSpace) -> str:
-    """The chunks that have no vector in a space. All are pending in one that was never made."""
-    if space.id < 0:
-        return "chunks LEFT JOIN unembedded ON space_id = ? AND chunk_id = chunks.id"
-    return "unembedded CROSS JOIN chunks ON space_id = ? AND chunks.id = chunk_id"
-
-
 async def refuse(connection: aiosqlite.Connection, space: VectorSpace, problems: Mapping[str, str]) -> None:
-    """Write down why the texts with these hashes got no vector: a search does not try them again by itself.
+    """Record why the texts with these hashes got no vector. Only indexing retries them."""
+    await connection.executemany(
+        "UPDATE unembedded SET problem = ? WHERE space_id = ? AND chunk_id IN (SELECT id FROM chunks WHERE hash = ?)",
+        [(problem, space.id, hash) for hash, problem in problems.items()],
+    )
 
-    An empty reason is for a call that failed: one of its texts may be at fault, so the others go first from now on.
-    It is written down also before there is a space, which is made with the first vector.
+
+# --- What is stored ------------------------------------------------------------------------------------------------
+
+
+async def store(connection: aiosqlite.Connection, space: VectorSpace, vectors: Mapping[str, bytes]) -> Stored:
+    """Store vectors by the hash of their text, and return the chunks that got one.
+
+    Texts that are not pending any more are left out: another process has embedded them, or they are gone.
     """
-    if space.id < 0:
-        statement = (
-            f"INSERT OR REPLACE INTO unembedded (problem, space_id, chunk_id) SELECT ?, {space.id}, id FROM chunks "
-            "WHERE hash = ?"
-        )
-    else:
-        statement = (
-            f"UPDATE unembedded SET problem = ? WHERE space_id = {space.id} "
-            "AND chunk_id IN (SELECT id FROM chunks WHERE hash = ?)"
-        )
-    await connection.executemany(statement, [(problem, hash) for hash, problem in problems.items()])
-
-
-# --- What is kept --------------------------------------------------------------------------------------------------
-
-
-async def store(
-    connection: aiosqlite.Connection, space: VectorSpace, vectors: Mapping[str, bytes]
-) -> list[tuple[int, bytes]]:
-    """Keep vectors by the hash of their text, and return the chunks that got theirs by it.
-
-    What no chunk waits for any more is not kept: another process has embedded it, or its text is gone.
-    """
-    got: list[Any] = []
-    for marks, part in parts(list(vectors)):
-        got += await connection.execute_fetchall(
-            "SELECT chunks.id, chunks.hash FROM chunks CROSS JOIN unembedded ON chunks.id = chunk_id "
-            f"WHERE chunks.hash IN ({marks}) AND space_id = ?",
-            (*part, space.id),
+    rows: list[Any] = []
+    for marks, batch in in_batches(list(vectors)):
+        rows += await connection.execute_fetchall(
+            "SELECT chunks.id, chunks.hash, embeddings.id IS NOT NULL FROM chunks "
+            "CROSS JOIN unembedded ON unembedded.space_id = ? AND chunk_id = chunks.id "
+            "LEFT JOIN embeddings ON embeddings.space_id = unembedded.space_id AND embeddings.hash = chunks.hash "
+            f"WHERE chunks.hash IN ({marks})",
+            (space.id, *batch),
         )
     now = time.time_ns()
     await connection.executemany(
         "INSERT OR REPLACE INTO embeddings (space_id, hash, vector, used) VALUES (?, ?, ?, ?)",
-        [(space.id, hash, vectors[hash], now) for hash in {row[1] for row in got}],
+        [(space.id, hash, vectors[hash], now) for hash in {row[1] for row in rows}],
     )
     await connection.executemany(
-        "DELETE FROM unembedded WHERE space_id = ? AND chunk_id = ?", [(space.id, row[0]) for row in got]
+        "DELETE FROM unembedded WHERE space_id = ? AND chunk_id = ?", [(space.id, row[0]) for row in rows]
     )
-    return [(row[0], vectors[row[1]]) for row in got]
+    return Stored([(row[0], vectors[row[1]]) for row in rows], [row[0] for row in rows if row[2]])
 
 
-async def keep_room(connection: aiosqlite.Connection, size: int) -> None:
-    """Take as many bytes of the disk as are about to be stored; with 0, give them back, for the index to use.
-
-    Each takes a transaction of its own: what is gone at its end is never written.
-    """
-    await connection.execute("DELETE FROM embeddings WHERE space_id = 0")
-    if size:
-        await connection.execute(
-            "INSERT INTO embeddings (space_id, hash, vector, used) VALUES (0, '', zeroblob(?), 0)", (size,)
-        )
-
-
-def sound(space: VectorSpace) -> str:
-    """The condition in SQL that a vector of a space is as long as it must be."""
-    return f"length(vector) = {BYTES_PER_NUMBER * space.dimension}"
-
-
-async def take_in(
+async def attach_cached(
     connection: aiosqlite.Connection, chunk_ids: Sequence[int]
 ) -> dict[VectorSpace, list[tuple[int, bytes]]]:
-    """Look up the vectors of new chunks. Returns those that there are; the others are pending in that space."""
-    had: dict[VectorSpace, list[tuple[int, bytes]]] = {}
-    for known in (await known_spaces(connection)).values():
-        space = known.space
-        found: list[Any] = []
-        for marks, part in parts(chunk_ids):
-            found += await connection.execute_fetchall(
-                "SELECT chunks.id, vector, embeddings.id FROM chunks CROSS JOIN embeddings "
-                f"ON space_id = ? AND embeddings.hash = chunks.hash WHERE chunks.id IN ({marks}) AND {sound(space)}",
-                (space.id, *part),
-            )
-        with_vector = {row[0] for row in found}
-        await connection.executemany(
-            "INSERT OR IGNORE INTO unembedded (space_id, chunk_id) VALUES (?, ?)",
-            [(space.id, id) for id in chunk_ids if id not in with_vector],
+    """Return the vectors that the index has of new chunks already; mark the chunks pending in all other spaces."""
+    attached: dict[VectorSpace, list[tuple[int, bytes]]] = {}
+    used: list[tuple[int, int]] = []
+    now = time.time_ns()
+    for marks, batch in in_batches(chunk_ids):
+        for row in await connection.execute_fetchall(
+            "SELECT spaces.id, identity, dimension, chunks.id, vector, embeddings.id FROM chunks CROSS JOIN spaces "
+            "CROSS JOIN embeddings ON space_id = spaces.id AND embeddings.hash = chunks.hash "
+            f"WHERE chunks.id IN ({marks}) AND length(vector) = {BYTES_PER_NUMBER} * dimension",
+            batch,
+        ):
+            attached.setdefault(VectorSpace(*row[:3]), []).append((row[3], row[4]))
+            used.append((now, row[5]))
+        await connection.execute(
+            "INSERT OR IGNORE INTO unembedded (space_id, chunk_id) SELECT spaces.id, chunks.id "
+            f"FROM spaces CROSS JOIN chunks WHERE chunks.id IN ({marks}) AND NOT EXISTS (SELECT 1 FROM embeddings "
+            "WHERE space_id = spaces.id AND embeddings.hash = chunks.hash "
+            f"AND length(vector) = {BYTES_PER_NUMBER} * dimension)",
+            batch,
         )
-        now = time.time_ns()
-        await connection.executemany("UPDATE embeddings SET used = ? WHERE id = ?", [(now, row[2]) for row in found])
-        if found:
-            had[space] = [(row[0], row[1]) for row in found]
-    return had
+    if used:
+        await connection.executemany("UPDATE embeddings SET used = ? WHERE id = ?", used)
+    return attached
 
 
-async def let_go(connection: aiosqlite.Connection, chunk_ids: Sequence[int]) -> None:
-    """Forget that chunks are pending, and that their texts are in use. They are still in the table ``chunks``."""
-    spaces = [row[0] for row in await connection.execute_fetchall("SELECT id FROM spaces")]
-    spaces += [
-        row[0]
-        for row in await connection.execute_fetchall("SELECT DISTINCT space_id FROM unembedded WHERE space_id < 0")
-    ]
+async def detach(connection: aiosqlite.Connection, chunk_ids: Sequence[int]) -> None:
+    """Drop the pending entries of chunks that are about to be deleted, and note when their vectors were used last."""
+    if not chunk_ids:
+        return
     await connection.executemany(
-        "DELETE FROM unembedded WHERE space_id = ? AND chunk_id = ?",
-        [(space, id) for space in spaces for id in chunk_ids],
+        "DELETE FROM unembedded WHERE space_id IN (SELECT id FROM spaces) AND chunk_id = ?",
+        [(id,) for id in chunk_ids],
     )
     now = time.time_ns()
     await connection.executemany(
-        "UPDATE embeddings SET used = ? WHERE space_id = ? AND hash = (SELECT hash FROM chunks WHERE id = ?)",
-        [(now, space, id) for space in spaces for id in chunk_ids],
+        "UPDATE embeddings SET used = ? "
+        "WHERE space_id IN (SELECT id FROM spaces) AND hash = (SELECT hash FROM chunks WHERE id = ?)",
+        [(now, id) for id in chunk_ids],
     )
 
 
@@ -355,70 +275,80 @@ async def forget_vectors(connection: aiosqlite.Connection, hashes: Sequence[str]
     )
 
 
-async def evict(connection: aiosqlite.Connection, space: VectorSpace, most_bytes: int) -> int:
-    """Delete vectors that no chunk needs in ``space``, those first that were used longest ago, and return how many.
+async def evictable(connection: aiosqlite.Connection, space: VectorSpace, cache_bytes: int) -> list[int]:
+    """Return the ids of cached vectors beyond the size of the cache, least recently used first to go.
 
-    Vectors of other spaces count among them: the chunks that lose one are pending there again.
-
-    :param most_bytes: how much of them may stay.
+    Cached is every vector that no chunk needs in ``space``: those of deleted texts, and all of other spaces.
     """
-    rows = list(
-        await connection.execute_fetchall(
-            "SELECT id, length(vector) FROM embeddings WHERE NOT (space_id = ? AND hash IN (SELECT hash FROM chunks)) "
-            "ORDER BY used DESC, id DESC",
-            (space.id,),
-        )
+    rows = await connection.execute_fetchall(
+        "SELECT id, length(vector) FROM embeddings WHERE NOT (space_id = ? AND hash IN (SELECT hash FROM chunks)) "
+        "ORDER BY used DESC, id DESC",
+        (space.id,),
     )
-    kept, gone = 0, []
-    for id, size in rows:
-        kept += size
-        if kept > most_bytes:
-            gone.append((id,))
+    size, ids = 0, []
+    for id, length in rows:
+        size += length
+        if size > cache_bytes:
+            ids.append(id)
+    return ids
+
+
+async def evict(connection: aiosqlite.Connection, ids: Sequence[int]) -> None:
+    """Delete vectors by their ids. Chunks that lose one are pending again."""
+    gone = [(id,) for id in ids]
     await connection.executemany(
         "INSERT OR IGNORE INTO unembedded (space_id, chunk_id) SELECT space_id, chunks.id FROM embeddings "
         "JOIN chunks USING (hash) WHERE embeddings.id = ?",
         gone,
     )
     await connection.executemany("DELETE FROM embeddings WHERE id = ?", gone)
-    return len(gone)
+
+
+# --- Reading -------------------------------------------------------------------------------------------------------
 
 
 async def read_vectors(
     connection: aiosqlite.Connection, space: VectorSpace, ids: Iterable[int]
 ) -> tuple[list[int], Vectors]:
-    """The vectors of chunks: those of the ids that have one, in the order given, and a matrix with a row for each."""
+    """Return the ids of the chunks that have a vector, in the order given, and a matrix with a row for each."""
     wanted = list(dict.fromkeys(ids))
     found: dict[int, bytes] = {}
-    for marks, part in parts(wanted):
+    for marks, batch in in_batches(wanted):
         rows = await connection.execute_fetchall(
             "SELECT chunks.id, vector FROM chunks CROSS JOIN embeddings "
-            f"ON space_id = ? AND embeddings.hash = chunks.hash WHERE chunks.id IN ({marks}) AND {sound(space)}",
-            (space.id, *part),
+            f"ON space_id = ? AND embeddings.hash = chunks.hash WHERE chunks.id IN ({marks}) "
+            f"AND {has_right_length(space)}",
+            (space.id, *batch),
         )
         found.update((row[0], row[1]) for row in rows)
-    return usable([(id, found[id]) for id in wanted if id in found], space.dimension)
+    return decode_vectors([(id, found[id]) for id in wanted if id in found], space.dimension)
 
 
-def usable(vectors: Sequence[tuple[int, bytes]], dimension: int) -> tuple[list[int], Vectors]:
-    """The ids of vectors that are whole, in the order given, and a matrix with a row for each.
+def has_right_length(space: VectorSpace) -> str:
+    """Return the SQL condition that a stored vector is as long as the dimension of its space says."""
+    return f"length(vector) = {BYTES_PER_NUMBER * space.dimension}"
 
-    :param vectors: as they are kept, all of them as long as the dimension says.
+
+def decode_vectors(vectors: Sequence[tuple[int, bytes]], dimension: int) -> tuple[list[int], Vectors]:
+    """Return the ids of vectors in the order given, and a matrix with a row for each. Damaged ones are left out.
+
+    :param vectors: stored vectors by some id, all of them as long as the dimension says.
     """
     import numpy as np
 
     rows = np.frombuffer(b"".join(vector for _, vector in vectors), "<f4").reshape(len(vectors), dimension)
-    with np.errstate(all="ignore"):  # where bits were lost, a number may be anything
+    with np.errstate(all="ignore"):  # the numbers of a damaged vector may be anything
         rows = rows.astype(np.float32, copy=False)
-        whole = np.abs(np.einsum("ij,ij->i", rows, rows) - 1.0) < _TOLERANCE
-    ids = [id for (id, _), is_whole in zip(vectors, whole.tolist(), strict=True) if is_whole]
-    return ids, rows if len(ids) == len(vectors) else rows[whole]
+        is_intact = np.abs(np.einsum("ij,ij->i", rows, rows) - 1.0) < _TOLERANCE
+    ids = [id for (id, _), intact in zip(vectors, is_intact.tolist(), strict=True) if intact]
+    return ids, rows if len(ids) == len(vectors) else rows[is_intact]
 
 
-def parts(values: Sequence[Any]) -> Iterator[tuple[str, Sequence[Any]]]:
-    """Values in pieces that one statement can take, each with the question marks for it.
+def in_batches(values: Sequence[Any]) -> Iterator[tuple[str, Sequence[Any]]]:
+    """Split values into batches that one SQL statement takes, each with its placeholders.
 
     SQLite's limit on parameters was 999 until version 3.32, and some builds still have it.
     """
     for start in range(0, len(values), 900):
-        part = values[start : start + 900]
-        yield ", ".join("?" * len(part)), part
+        batch = values[start : start + 900]
+        yield ", ".join("?" * len(batch)), batch

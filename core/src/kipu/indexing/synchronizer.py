@@ -138,7 +138,7 @@ class Synchronizer:
             return IndexReport()
         report = await self._index_all()
         if force:
-            await self.embeddings.expect_all(embedder)
+            await self.embeddings.mark_all_pending(embedder)
         await self._embed(report, embedder, on_progress=on_progress)
         return report
 
@@ -179,10 +179,9 @@ class Synchronizer:
         if embedder is None and not self._context.components.needs_vectors:
             return
         start = time.perf_counter()
-        done = await self.embeddings.embed_all(embedder, again=retry_refused, on_progress=on_progress)
+        done = await self.embeddings.embed_all(embedder, retry_refused=retry_refused, on_progress=on_progress)
         report.seconds += time.perf_counter() - start
         report.embedded, report.pending_vectors = done.embedded, done.pending
-        self._context.notices.add(*done.notices)
 
     # --- before a search -------------------------------------------------------------------------------------------
 
@@ -246,9 +245,7 @@ class Synchronizer:
         """
         if self._is_empty:
             return 0
-        done = await self.embeddings.embed_before_search(embed=embed, on_progress=on_progress)
-        self._context.notices.add(*done.notices)
-        return done.pending
+        return await self.embeddings.embed_before_search(embed=embed, on_progress=on_progress)
 
     # --- after a write ---------------------------------------------------------------------------------------------
 

@@ -161,7 +161,7 @@ async def _with_vectors(snapshot: Snapshot, query: Query, hits: Sequence[Hit]) -
     if query.embedding is not None:
         space = query.embedding.space
     else:
-        spaces = [known.space for known in snapshot.spaces.values()]
+        spaces = [known.space for known in snapshot.spaces.values() if known.space.dimension]
         if not spaces:
             return list(hits)
         pending = {each: await count_pending(snapshot.connection, each) for each in spaces}

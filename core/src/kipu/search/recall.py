@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from ..errors import QueryError
 from ..index.queries import CHUNK_COLUMNS, CHUNKS_AND_FILES, stored_chunk
-from ..index.vectors import parts
+from ..index.vectors import in_batches
 from ..types import Place, Recall, SearchResults
 
 if TYPE_CHECKING:
@@ -84,11 +84,11 @@ async def _files(database: Database, paths: Sequence[str]) -> dict[str, list[Sto
     """Load the chunks of files, in the order of their lines."""
     found: dict[str, list[StoredChunk]] = {path: [] for path in paths}
     async with database.reader() as connection:
-        for marks, part in parts(paths):
+        for marks, batch in in_batches(paths):
             for row in await connection.execute_fetchall(
                 f"SELECT {CHUNK_COLUMNS} FROM {CHUNKS_AND_FILES} WHERE files.path IN ({marks}) "
                 "ORDER BY files.id, position",
-                part,
+                batch,
             ):
                 chunk = stored_chunk(row)
                 found[chunk.path].append(chunk)

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
-from ..index.queries import count_unembedded, file_infos, sources
+from ..index.queries import file_infos, sources
 from ..index.recovery import recovering
+from ..index.vectors import count_pending
 from ..types import SearchResult, SearchResults
 from ..workspace.scan import ARCHIVE
 from .pipeline import Pipeline, build_pipeline, fallback, run_pipeline
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
     from ..index.database import Database
     from ..index.queries import Snapshot
     from ..indexing.synchronizer import Synchronizer
-    from ..types import Explanation, FileInfo, Hit, Query
+    from ..types import Explanation, FileInfo, Hit, Query, VectorSpace
 
 __all__ = ["SearchService"]
 
@@ -80,7 +81,7 @@ class SearchService:
                     absence = await why_absent(self.context, snapshot, query, pipeline, trace, path)
                 await self._add_notices(snapshot, query, found=bool(trace.hits))
                 if pending_vectors and query.embedding is not None:
-                    pending_vectors = await self._pending_vectors(snapshot, query, pending_vectors)
+                    pending_vectors = await self._pending_vectors(snapshot, query.embedding.space, pending_vectors)
         return SearchResults(
             [_result(hit, query, explanations.get(hit.chunk.id)) for hit in trace.hits],
             pending=update.pending,
@@ -113,9 +114,7 @@ class SearchService:
 
     async def _embedded(self, query: Query, pipeline: Pipeline) -> tuple[Query, bool]:
         """Return the query with its embedding, if it can be embedded, and whether the search is degraded."""
-        notices: list[str] = []
-        embedding, degraded = await self.synchronizer.embeddings.query(query.text, notices)
-        self.context.notices.add(*notices)
+        embedding, degraded = await self.synchronizer.embeddings.query(query.text)
         if embedding is None and not degraded and self.context.components.embedder_choice is None:
             degraded = pipeline.strategy.needs_vectors
             if degraded:
@@ -125,12 +124,12 @@ class SearchService:
                 )
         return attrs.evolve(query, embedding=embedding), degraded
 
-    async def _pending_vectors(self, snapshot: Snapshot, query: Query, pending: int) -> int:
+    async def _pending_vectors(self, snapshot: Snapshot, space: VectorSpace, pending: int) -> int:
         """Return how many chunks of the scope have no vector yet, and say so."""
-        if self.context.scope.label is not None and query.embedding is not None:
-            space_id = query.embedding.space.id
-            pending = await count_unembedded(snapshot.connection, space_id, self.context.scope.sources)
-        if pending:
+        if self.context.scope.label is not None:
+            pending = await count_pending(snapshot.connection, space, sources=self.context.scope.sources)
+        # If an earlier embedder answers, a notice has said so, and what is pending.
+        if pending and space.identity == await self.synchronizer.embeddings.identity():
             chunks = "1 chunk is" if pending == 1 else f"{pending:,} chunks are"
             self.context.notices.add(f"{chunks} not embedded yet, and found by words only. To embed all: kipu index")
         return pending

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ..errors import IndexUnavailableError
-from ..index.queries import count_chunks, count_unembedded, file_infos, sources
-from ..index.vectors import count_lacking, count_pending
+from ..index.queries import count_chunks, file_infos, sources
+from ..index.vectors import count_pending
 from ..indexing.compare import absent_paths, missing_folders
 from ..plugins.build import name_of
 from ..sqlite import sqlite_errors
@@ -77,11 +77,8 @@ async def read_status(context: Context, synchronizer: Synchronizer) -> Status:
 
 async def _count_vectors(snapshot: Snapshot, chunks: int, sources: tuple[str, ...]) -> dict[str, int]:
     """Return how many chunks have a vector, by the identity of its embedder."""
-    vectors = {}
-    for identity, known in snapshot.spaces.items():
-        if sources:
-            missing = await count_unembedded(snapshot.connection, known.space.id, sources)
-        else:
-            missing = await count_lacking(snapshot.connection, known.space)
-        vectors[identity] = chunks - missing
-    return vectors
+    return {
+        identity: chunks - await count_pending(snapshot.connection, known.space, only_lacking=True, sources=sources)
+        for identity, known in snapshot.spaces.items()
+        if known.space.dimension
+    }
