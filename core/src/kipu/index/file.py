@@ -10,6 +10,7 @@ import contextlib
 import errno
 import itertools
 import os
+import re
 import time
 from typing import TYPE_CHECKING
 
@@ -25,9 +26,11 @@ if TYPE_CHECKING:
 
     from ..notices import Notices
 
-__all__ = ["INDEX_FILE", "IndexFile", "make_hidden_folder"]
+__all__ = ["INDEX_FILE", "PLUGIN_FOLDERS", "IndexFile", "make_hidden_folder", "make_plugin_folder"]
 
 INDEX_FILE = "index.sqlite"
+PLUGIN_FOLDERS = "plugins"
+"""The folder beside the index that has a folder for each strategy that keeps files of its own."""
 
 
 @attrs.frozen
@@ -160,3 +163,16 @@ def make_hidden_folder(folder: Path) -> None:
         with open(descriptor, "w", encoding="utf-8") as file:
             file.write("# Kipu's index: derived from the memory files, and rebuilt when it is deleted.\n*\n")
         os.replace(whole, ignore)
+
+
+def make_plugin_folder(hidden: Path, name: str) -> Path:
+    """Create and return the folder of a strategy's own in ``.kipu/``.
+
+    :raises IndexUnavailableError: a symlink is in its place, which may lead out of the workspace.
+    """
+    folder = hidden / PLUGIN_FOLDERS / re.sub(r"[^A-Za-z0-9_-]", "_", name)
+    for path in (hidden, folder.parent, folder):
+        if path.is_symlink():
+            raise IndexUnavailableError(f"{path} is a symbolic link. Kipu follows no link there: remove it.")
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder

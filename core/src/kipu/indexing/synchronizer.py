@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import functools
+import shutil
 import time
 from typing import TYPE_CHECKING
 
@@ -14,8 +15,9 @@ import attrs
 
 from ..errors import IndexUnavailableError, KipuError
 from ..index.database import BUSY_SECONDS
+from ..index.file import PLUGIN_FOLDERS
 from ..index.recovery import recovering
-from ..index.strategy_tables import change, drop_all, rebuild
+from ..index.strategy_tables import change, drop_all, rebuild, tables_of
 from ..index.vectors import forget_vectors
 from ..types import IndexReport
 from .compare import absent_paths, missing_folders
@@ -29,7 +31,7 @@ if TYPE_CHECKING:
     from ..embedding.identity import ConfiguredEmbedder
     from ..index.database import Database
     from ..index.queries import Snapshot
-    from ..index.strategy_tables import Select
+    from ..index.strategy_tables import Select, StrategyTables
     from .compare import Pending
 
 __all__ = ["Synchronizer", "Update"]
@@ -84,16 +86,32 @@ class Synchronizer:
         components = self._context.components
         if self._indexer is not None and self._indexer[0] == components.generation:
             return self._indexer[1]
-        try:
-            components.strategies(None)
-        except KipuError:
-            if not lenient and not components.indexed:
-                raise
-        identity = await self.embeddings.identity() if components.needs_vectors else None
+        is_usable = self._is_strategy_usable(lenient=lenient or bool(components.indexed))
+        identity = await self._identity()
         indexer = Indexer(self._context, components.chunker(), components.indexed, identity)
-        if identity is not None or not components.needs_vectors:
+        if is_usable and (identity is not None or not components.needs_vectors):
             self._indexer = components.generation, indexer
         return indexer
+
+    def _is_strategy_usable(self, *, lenient: bool) -> bool:
+        """Build the configured strategy, and return whether it can be built."""
+        try:
+            self._context.components.strategies(None)
+        except KipuError:
+            if not lenient:
+                raise
+            return False
+        return True
+
+    async def _identity(self) -> str | None:
+        """Return the identity of the embedder, None if there is none or it is not needed."""
+        return await self.embeddings.identity() if self._context.components.needs_vectors else None
+
+    async def _tables(self) -> Callable[[Snapshot], Sequence[StrategyTables]]:
+        """Return the function that finds the tables of all strategies that are used here."""
+        self._is_strategy_usable(lenient=True)
+        strategies, identity = self._context.components.indexed, await self._identity()
+        return lambda snapshot: tables_of(snapshot, strategies, identity)
 
     # --- indexing everything ---------------------------------------------------------------------------------------
 
@@ -114,8 +132,10 @@ class Synchronizer:
         if self._is_empty:
             return IndexReport()
         report = await self._index_all(force=force, prune=prune, on_progress=on_progress)
-        if force and self._context.components.needs_vectors:
-            await self.embeddings.drop_damaged()
+        if force:
+            await self._clear_plugin_folders()
+            if self._context.components.needs_vectors:
+                await self.embeddings.drop_damaged()
         await self._embed(report, retry_refused=retry_refused, on_progress=on_embedding)
         return report
 
@@ -253,10 +273,15 @@ class Synchronizer:
     async def refresh(self, paths: Sequence[str] | None = None) -> None:
         """Index what changed on disk: in the files of these paths, or everywhere.
 
-        Embedding is left to the next search, which embeds before it answers.
+        Embedding is left to the next search, which embeds before it answers. If a component that this needs cannot be
+        used, nothing is indexed, and a notice says so: what was written is safe in its file.
         """
         async with self._lock:
-            indexer = await self.indexer()
+            try:
+                indexer = await self.indexer(lenient=True)
+            except KipuError as error:
+                self._context.notices.add(f"What changed on disk was not indexed. {error}")
+                return
             if paths is not None:
                 report = await indexer.refresh(paths)
             elif pending := await indexer.look():
@@ -273,25 +298,31 @@ class Synchronizer:
         """
         await self._stop_embedding()
         async with self._lock:
-            indexer = await self.indexer(lenient=True)
 
             async def work(snapshot: Snapshot, select: Select) -> None:
                 await forget_vectors(snapshot.connection, hashes)
                 for each in select(snapshot):
                     await each.scrub(snapshot.connection)
 
-            await change(self.database, indexer.tables, work, self._context.notices, BUSY_SECONDS)
+            await change(self.database, await self._tables(), work, self._context.notices, BUSY_SECONDS)
             await self.database.vacuum()
+        await self._clear_plugin_folders()
+
+    async def _clear_plugin_folders(self) -> None:
+        """Delete the files that strategies keep of their own: they are derived from the index."""
+        folder = self.database.path.parent / PLUGIN_FOLDERS
+        await asyncio.to_thread(shutil.rmtree, folder, ignore_errors=True)
+        if await asyncio.to_thread(folder.exists):
+            self._context.notices.add(f"{folder} cannot be deleted, and may have old texts. Delete it yourself.")
 
     async def rebuild_all_tables(self) -> None:
         """Drop the tables of all strategies, known here or not, and rebuild those that are used here."""
         async with self._lock:
-            indexer = await self.indexer(lenient=True)
 
             async def work(snapshot: Snapshot, select: Select) -> None:
                 await drop_all(snapshot.connection)
                 for each in select(snapshot):
                     await rebuild(snapshot.connection, each)
 
-            await change(self.database, indexer.tables, work, self._context.notices, BUSY_SECONDS)
+            await change(self.database, await self._tables(), work, self._context.notices, BUSY_SECONDS)
             await self.database.vacuum()

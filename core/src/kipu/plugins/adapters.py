@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
-from ..errors import EmbedderError, KipuError, PluginError, PluginFailedError, UnavailableError
+from ..errors import EmbedderError, KipuError, PluginError, PluginFailedError
 from ..options import Rule, optional, text, texts, whole_number
 from ..types.bases import (
     UNKNOWN_DESTINATION,
@@ -76,7 +76,7 @@ class EmbedderAdapter(Adapter):
 
     base = EmbedderBase
     error = EmbedderError
-    passes = (EmbedderError, UnavailableError)
+    passes = (EmbedderError,)
 
     async def identity(self) -> str:
         """Return the identity of its vectors, after all that it says of itself was checked."""

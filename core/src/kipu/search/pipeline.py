@@ -114,8 +114,8 @@ def fallback(context: Context, pipeline: Pipeline) -> Pipeline:
 async def run_pipeline(context: Context, snapshot: Snapshot, query: Query, pipeline: Pipeline) -> SearchTrace:
     """Run a query through a strategy and the post-processors.
 
-    A strategy whose tables are stale finds nothing. A component that is unavailable is left out, with a notice; the
-    strategy is replaced by the one that needs no vectors.
+    A component that is unavailable is left out, with a notice, and so is a strategy whose tables are stale, of which
+    the run of indexing that failed gave notice. The chosen strategy is replaced by the one that needs no vectors.
 
     :raises PluginFailedError: one of them failed.
     """
@@ -137,16 +137,17 @@ async def run_pipeline(context: Context, snapshot: Snapshot, query: Query, pipel
         except UnavailableError as error:
             left_out.append(f"The {stage.label} was left out: {error}")
         stages.append((stage.name, hits))
-    context.notices.add(*left_out)
+    context.notices.add(*filter(None, left_out))
     return SearchTrace(hits[: query.max_results], stages, degraded=bool(left_out))
 
 
 async def _hits_of(
     context: Context, snapshot: Snapshot, query: Query, pipeline: Pipeline, left_out: list[str]
 ) -> list[Hit] | None:
-    """Return the hits of the strategy, None if it is unavailable."""
+    """Return the hits of the strategy, None if it is unavailable or its tables are stale."""
     if not has_current_tables(snapshot, pipeline.strategy, query):
-        return []
+        left_out.append("")
+        return None
     strategy = pipeline.strategy
     async with IndexReader(context, snapshot, strategy, pipeline.strategies, left_out.append) as reader:
         try:

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import os
-import re
 from typing import TYPE_CHECKING, Any, Self
 
 from ..errors import UnavailableError
+from ..index.file import make_plugin_folder
 from ..index.queries import filters, load_chunks
 from ..index.strategy_tables import indexed_strategies, stale_tables, tables_of
 from ..index.vectors import read_vectors
@@ -24,7 +23,7 @@ if TYPE_CHECKING:
     from ..plugins.adapters import StrategyAdapter
     from ..types import Hit, Query, StoredChunk, Vectors, VectorSpace
 
-__all__ = ["IndexReader", "has_current_tables", "plugin_folder"]
+__all__ = ["IndexReader", "has_current_tables"]
 
 
 def has_current_tables(snapshot: Snapshot, strategy: StrategyAdapter, query: Query) -> bool:
@@ -34,15 +33,10 @@ def has_current_tables(snapshot: Snapshot, strategy: StrategyAdapter, query: Que
     return not stale_tables(snapshot, [each for each in tables if space is None or each.space in (None, space)])
 
 
-def plugin_folder(hidden: Path, name: str) -> Path:
-    """Return the folder of a plugin's own in ``.kipu/``."""
-    return hidden / "plugins" / re.sub(r"[^A-Za-z0-9._-]", "_", name).lstrip(".")
-
-
 class IndexReader:
     """The index for one strategy, and the strategies that it searches with, each on a connection of its own.
 
-    :param unavailable: called with a sentence for each strategy that cannot answer now.
+    :param unavailable: called with a sentence for each strategy that cannot answer now, empty if its tables are stale.
     """
 
     def __init__(
@@ -80,9 +74,7 @@ class IndexReader:
     @property
     def folder(self) -> Path:
         """The strategy's own folder in ``.kipu/``."""
-        folder = plugin_folder(self._context.database.path.parent, self._strategy.name)
-        os.makedirs(folder, exist_ok=True)
-        return folder
+        return make_plugin_folder(self._context.database.path.parent, self._strategy.name)
 
     @property
     def connection(self) -> aiosqlite.Connection:
@@ -143,7 +135,10 @@ class IndexReader:
     def _can_answer(self, strategy: StrategyAdapter, query: Query) -> bool:
         if strategy.needs_vectors and query.embedding is None:
             return False
-        return has_current_tables(self._snapshot, strategy, query)
+        is_current = has_current_tables(self._snapshot, strategy, query)
+        if not is_current:
+            self._unavailable("")
+        return is_current
 
     async def _reader(self, strategy: StrategyAdapter) -> IndexReader:
         """Return the reader of another strategy: one connection for all that it is asked in this search."""
