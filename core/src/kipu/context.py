@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from .config import MemoryConfig
     from .index.database import Database
     from .plugins.manager import Plugins
-    from .workspace.scan import Workspace
+    from .workspace.paths import Workspace
     from .workspace.scope import Scope
 
 __all__ = ["Context"]

@@ -22,7 +22,7 @@ from .plugins.manager import Plugins
 from .plugins.records import disabled_by_environment
 from .search.query import make_query
 from .search.service import SearchService
-from .workspace.scan import HIDDEN_FOLDER, Workspace
+from .workspace.paths import HIDDEN_FOLDER, Workspace
 from .workspace.scope import Scope
 
 if TYPE_CHECKING:

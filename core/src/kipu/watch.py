@@ -22,7 +22,7 @@ from .errors import IndexUnavailableError, KipuError
 from .index.file import make_hidden_folder
 from .index.queries import file_infos, known_files
 from .sqlite import sqlite_errors
-from .workspace.scan import is_memory_file_name, printable
+from .workspace.paths import is_memory_file_name, printable
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping

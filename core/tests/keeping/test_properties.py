@@ -29,7 +29,7 @@ from kipu.markdown import (
     format_entry,
 )
 from kipu.sync import Memory
-from kipu.workspace.scan import source_of
+from kipu.workspace.paths import source_of
 from kipu.workspace.scope import label_of
 from kipu.workspace.text import NotTextError, TextFile
 

@@ -13,7 +13,8 @@ import pytest
 
 from kipu import Memory
 from kipu.errors import ConfigurationError, MemoryFileError, OutsideWorkspaceError, WorkspaceNotFoundError
-from kipu.workspace.scan import Workspace, date_of, is_memory_file_name, source_of
+from kipu.workspace.paths import Workspace, date_of, is_memory_file_name, source_of
+from kipu.workspace.scan import scan_files
 from kipu.workspace.text import NotTextError, decode
 
 if TYPE_CHECKING:
@@ -24,11 +25,11 @@ posix = pytest.mark.skipif(sys.platform == "win32", reason="Windows has no such 
 
 
 def names(root: Path, paths: list[str] | None = None, exclude: list[str] | None = None) -> list[str]:
-    return sorted(Workspace(root, paths or (), exclude or ()).scan().files)
+    return sorted(scan_files(Workspace(root, paths or (), exclude or ())).files)
 
 
 def skipped(root: Path, paths: list[str] | None = None) -> dict[str, str]:
-    return {file.path: file.reason for file in Workspace(root, paths or ()).scan().skipped}
+    return {file.path: file.reason for file in scan_files(Workspace(root, paths or ())).skipped}
 
 
 # --- which files ---------------------------------------------------------------------------------------------------
@@ -121,7 +122,7 @@ def test_exclusion_holds_for_further_paths_too(workspace, write):
 def test_an_excluded_folder_is_not_scanned(workspace, write):
     write("memory/private/a.md", "text")
     (workspace / "memory" / "private" / "broken.md").symlink_to("nowhere.md")
-    scan = Workspace(workspace, exclude=["private/"]).scan()
+    scan = scan_files(Workspace(workspace, exclude=["private/"]))
     assert (scan.files, scan.skipped) == ({}, [])
 
 
@@ -164,7 +165,7 @@ def test_overlapping_paths_give_each_file_once(workspace, write):
 
 
 def test_a_further_path_that_is_missing_is_named(workspace):
-    assert Workspace(workspace, ["docs"]).scan().missing == ["docs"]
+    assert scan_files(Workspace(workspace, ["docs"])).missing == ["docs"]
 
 
 def test_a_further_path_that_is_another_kind_of_file_is_skipped_with_its_reason(workspace, write):

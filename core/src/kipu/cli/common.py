@@ -17,7 +17,7 @@ from ..errors import KipuError, QueryError, WorkspaceNotFoundError
 from ..memory import Memory
 from ..plugins.manager import Plugins
 from ..plugins.records import disabled_by_environment
-from ..workspace.scan import HIDDEN_FOLDER, MEMORY_FOLDER, Workspace
+from ..workspace.paths import HIDDEN_FOLDER, MEMORY_FOLDER, Workspace
 from .output import Output
 
 if TYPE_CHECKING:

@@ -18,7 +18,7 @@ from ..index.file import INDEX_FILE
 from ..notices import Notices
 from ..plugins.kinds import KINDS
 from ..sqlite import choose_driver
-from ..workspace.scan import HIDDEN_FOLDER
+from ..workspace.paths import HIDDEN_FOLDER
 from .common import load_plugins, open_memory, run, shared_options
 from .output import Output, count, escape
 

@@ -10,7 +10,7 @@ import click
 
 from ..cli import print_error
 from ..errors import MemoryFileError, OutsideWorkspaceError
-from ..workspace.scan import MEMORY_FOLDER
+from ..workspace.paths import MEMORY_FOLDER
 from .common import TextCommand, memory_options
 from .output import Output, count, escape, missing_folder
 

@@ -13,7 +13,7 @@ import click
 from ..config import CONFIG_FILE, MemoryConfig
 from ..index.file import make_hidden_folder
 from ..plugins.kinds import KINDS
-from ..workspace.scan import HIDDEN_FOLDER, MEMORY_FOLDER
+from ..workspace.paths import HIDDEN_FOLDER, MEMORY_FOLDER
 from .common import folder_to_make, shared_options
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ import click
 from ..config import load_config
 from ..errors import ConfigurationError
 from ..search.query import unknown_source
-from ..workspace.scan import Workspace
+from ..workspace.paths import Workspace
 from .common import load_plugins, memory_options, scope_option, shared_options
 from .output import Output, count, escape, missing_folder
 

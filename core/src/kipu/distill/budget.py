@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from ..errors import BudgetExceededError, KipuError
 from ..index.file import make_hidden_folder
 from ..keeping.files import read_regular, write_new
-from ..workspace.scan import HIDDEN_FOLDER
+from ..workspace.paths import HIDDEN_FOLDER
 
 if TYPE_CHECKING:
     from ..context import Context

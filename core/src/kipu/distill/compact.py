@@ -17,7 +17,7 @@ from ..keeping.transaction import FileChange
 from ..markdown import format_entry, front_matter, normalize_text
 from ..search.recall import estimate_tokens
 from ..types import Compacted, Message
-from ..workspace.scan import ARCHIVE, MEMORY_FOLDER, date_of, source_of
+from ..workspace.paths import ARCHIVE, MEMORY_FOLDER, date_of, source_of
 from ..workspace.scope import check_source
 from .facts import format_instructions, parse_facts
 from .model import Distiller
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from ..indexing.synchronizer import Synchronizer
     from ..keeping.remember import Keeping
     from ..keeping.targets import Locating
-    from ..workspace.scan import Workspace
+    from ..workspace.paths import Workspace
 
 __all__ = ["compact", "undo_compact"]
 

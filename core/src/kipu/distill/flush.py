@@ -8,7 +8,7 @@ from ..errors import EvergreenFileError, KipuError, NotWrittenError
 from ..markdown import normalize_text
 from ..search.recall import FENCE
 from ..types import Flushed
-from ..workspace.scan import date_of, source_of
+from ..workspace.paths import date_of, source_of
 from .facts import format_instructions, parse_facts
 from .messages import parse_messages
 from .model import Distiller

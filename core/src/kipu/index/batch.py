@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import attrs
 
 from ..types import StoredChunk
-from ..workspace.scan import date_of, source_of
+from ..workspace.paths import date_of, source_of
 from .queries import KnownFile, known_files
 from .vectors import attach_cached, detach, in_batches
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     import aiosqlite
 
     from ..types import Chunk
-    from ..workspace.scan import FoundFile
+    from ..workspace.paths import FoundFile
     from .database import Connection
     from .queries import Snapshot
     from .strategy_tables import StrategyTables

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import attrs
 
 from ..types import FileInfo, StoredChunk, VectorSpace
-from ..workspace.scan import ARCHIVE
+from ..workspace.paths import ARCHIVE
 from .vectors import KnownSpace, in_batches
 
 if TYPE_CHECKING:

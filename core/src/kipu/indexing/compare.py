@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING
 
 import attrs
 
-from ..workspace.scan import Scan, folders_above
+from ..workspace.paths import folders_above
+from ..workspace.scan import Scan, scan_files
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from ..index.queries import KnownFile
-    from ..workspace.scan import FoundFile, Workspace
+    from ..workspace.paths import FoundFile, Workspace
 
 __all__ = ["Pending", "absent_paths", "compare", "is_settled", "missing_folders"]
 
@@ -62,7 +63,7 @@ def compare(
     :param prune: whether files are removed whose folder is missing.
     :param sees: whether the scope sees a file, so that it is counted.
     """
-    scan = workspace.scan()
+    scan = scan_files(workspace)
     _add_named_files(workspace, scan, known)
     pending = Pending(scan, known)
     now = time.time_ns()

@@ -20,7 +20,7 @@ from ..index.database import BUSY_SECONDS
 from ..index.queries import KnownFile, count_chunks, known_files
 from ..index.strategy_tables import Select, StrategyTables, change, rebuild, stale_tables, tables_of
 from ..types import Document, IndexReport, SkippedFile
-from ..workspace.scan import is_memory_file_name
+from ..workspace.paths import is_memory_file_name
 from ..workspace.text import NotTextError, decode
 from .compare import compare, is_settled, missing_folders
 
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from ..context import Context
     from ..index.queries import Snapshot
     from ..plugins.adapters import ChunkerAdapter, StrategyAdapter
-    from ..workspace.scan import FoundFile
+    from ..workspace.paths import FoundFile
     from .compare import Pending
 
 __all__ = ["Indexer", "ignore_progress"]

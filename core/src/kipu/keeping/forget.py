@@ -14,7 +14,7 @@ from ..errors import IndexUnavailableError, KipuError, MemoryFileError
 from ..index.queries import CHUNKS_AND_FILES
 from ..markdown import canonical, entries
 from ..types import Place, Receipt, Trace
-from ..workspace.scan import HIDDEN_FOLDER
+from ..workspace.paths import HIDDEN_FOLDER
 from .files import write_new
 from .rewording import below_its_headings
 from .targets import telling_word

@@ -24,7 +24,8 @@ from ..errors import (
 from ..index.queries import CHUNK_COLUMNS, CHUNKS_AND_FILES, stored_chunk
 from ..markdown import canonical, entries, format_entry, read_metadata
 from ..types import Place
-from ..workspace.scan import MEMORY_FOLDER, is_memory_file_name, source_of
+from ..workspace.paths import MEMORY_FOLDER, is_memory_file_name, source_of
+from ..workspace.scan import scan_files
 from ..workspace.scope import check_source
 from ..workspace.text import NotTextError, TextFile
 from .files import read_regular
@@ -36,7 +37,7 @@ if TYPE_CHECKING:
     from ..index.database import Database
     from ..markdown import Entry
     from ..types import StoredChunk
-    from ..workspace.scan import Workspace
+    from ..workspace.paths import Workspace
     from ..workspace.scope import Scope
 
 __all__ = ["Locating", "Target", "checked_lines", "inside_of", "read_file", "telling_word"]
@@ -129,7 +130,7 @@ class Locating:
         if not os.path.isfile(real):
             raise MemoryFileError(f"{name} does not exist, or is not a file.")
         if not self._workspace.covers(real):  # a symbolic link leads there, by whose name the index knows it
-            found = self._workspace.scan().files.values()
+            found = scan_files(self._workspace).files.values()
             name = next((file.path for file in found if file.real == real), name)
         return name, real
 

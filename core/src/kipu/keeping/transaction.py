@@ -24,7 +24,7 @@ import attrs
 
 from ..errors import FileChangedError, KipuError, MemoryFileError, WritingBusyError
 from ..sqlite import shielded
-from ..workspace.scan import HIDDEN_FOLDER, is_memory_file_name
+from ..workspace.paths import HIDDEN_FOLDER, is_memory_file_name
 from .files import OTHER, IrregularFileError, digest_of, put_new, read_regular, sync_folder, write_new
 from .lock import WorkspaceLock
 

@@ -11,7 +11,7 @@ from ..config import MOST_RESULTS
 from ..index.queries import filters, known_files
 from ..plugins.suggest import did_you_mean
 from ..types import Explanation, StageChange, StrategyScore
-from ..workspace.scan import ARCHIVE
+from ..workspace.paths import ARCHIVE
 from .pipeline import run_pipeline
 
 if TYPE_CHECKING:

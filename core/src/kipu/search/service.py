@@ -12,7 +12,7 @@ from ..index.queries import file_infos, sources
 from ..index.recovery import recovering
 from ..index.vectors import count_pending
 from ..types import SearchResult, SearchResults
-from ..workspace.scan import ARCHIVE
+from ..workspace.paths import ARCHIVE
 from .pipeline import Pipeline, build_pipeline, fallback, run_pipeline
 from .query import unknown_source
 from .snippets import snippet

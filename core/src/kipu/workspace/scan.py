@@ -1,55 +1,21 @@
-"""Find memory files, and what is known of them without reading them.
-
-All rules about paths are here: which files count, what their source and date are, and that nothing is reached outside
-the workspace and the folders that its configuration names.
-"""
+"""Find memory files, without reading them."""
 
 from __future__ import annotations
 
 import os
-import re
-import stat
 import sys
 from collections import deque
-from datetime import date
-from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import attrs
 
-from ..errors import ConfigurationError, MemoryFileError, OutsideWorkspaceError, WorkspaceNotFoundError
 from ..types import SkippedFile
+from .paths import FoundFile, folders_above, is_inside, is_memory_file_name, printable, stat_file
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from .paths import Workspace
 
-__all__ = [
-    "ARCHIVE",
-    "HIDDEN_FOLDER",
-    "MEMORY_FOLDER",
-    "FoundFile",
-    "Scan",
-    "Workspace",
-    "date_of",
-    "is_memory_file_name",
-    "source_of",
-]
-
-MEMORY_FOLDER = "memory"
-ARCHIVE = "archive"
-HIDDEN_FOLDER = ".kipu"
-_SUFFIXES = (".md", ".markdown")
-_DATE = re.compile(r"(\d{4})-(\d{2})-(\d{2})(?!\d)", re.ASCII)
-
-
-class FoundFile(NamedTuple):  # not attrs: a scan makes one for every file, before every search
-    """A memory file on disk: its name in Kipu, its real path, and what shows that it changed."""
-
-    path: str
-    real: str
-    size: int
-    mtime_ns: int
-    ctime_ns: int
+__all__ = ["Scan", "scan_files"]
 
 
 @attrs.define
@@ -86,183 +52,32 @@ class Scan:
         return {*self.missing, *self.dangling}.isdisjoint(folders_above(path))
 
 
-def folders_above(path: str) -> Iterator[str]:
-    """Yield the path itself, and every folder above it."""
-    yield path
-    while "/" in path:
-        path = path.rpartition("/")[0]
-        yield path or "/"
+def scan_files(workspace: Workspace) -> Scan:
+    """List every folder and stat every file; read none.
 
-
-def is_memory_file_name(name: str) -> bool:
-    """Return whether a file of that name is Markdown: ``.md`` or ``.markdown``, in any case, and not hidden."""
-    return name.lower().endswith(_SUFFIXES) and not name.startswith(".")
-
-
-def source_of(path: str) -> str:
-    """Return the source label of a memory file.
-
-    It is the first folder below ``memory/``, ``memory`` for files directly in it, and ``external`` elsewhere. Files in
-    ``memory/archive/team/`` came from the source ``team``, and have the label ``archive/team``.
+    Folders are walked before symbolic links, and each file is listed under one name.
     """
-    parts = path.split("/")
-    if parts[0] != MEMORY_FOLDER or len(parts) < 2:
-        return "external"
-    if parts[1] == ARCHIVE and len(parts) > 3:
-        return f"{ARCHIVE}/{parts[2]}"
-    return parts[1] if len(parts) > 2 else MEMORY_FOLDER
-
-
-def date_of(path: str) -> date | None:
-    """Return the date at the start of the file's name, which makes it a dated file; None for an evergreen one."""
-    match = _DATE.match(path.rpartition("/")[2])
-    if match is None:
-        return None
-    try:
-        return date(*map(int, match.groups()))
-    except ValueError:
-        return None
-
-
-class Workspace:
-    """A directory with memory files, as far as its files go.
-
-    :param root: the directory.
-    :param paths: further files and folders, relative to ``root`` or absolute.
-    :param exclude: patterns in the syntax of ``.gitignore``, relative to ``root``.
-    :param max_bytes: the size of the largest file that is indexed.
-    :raises WorkspaceNotFoundError: ``root`` does not exist, or is not a directory.
-    """
-
-    def __init__(
-        self, root: Path, paths: Sequence[str] = (), exclude: Sequence[str] = (), max_bytes: int = 20_000_000
-    ) -> None:
-        self.max_bytes = max_bytes
-        self.root = Path(os.path.abspath(root))
-        if not os.path.isdir(self.root):
-            what = "is not a folder" if os.path.lexists(self.root) else "does not exist"
-            raise WorkspaceNotFoundError(f"The workspace {root} {what}.{_near(self.root)}")
-        self._real_root = os.path.realpath(self.root)
-        # Follow symlinks that the configuration names, not those met during the scan.
-        self._further = [self._real(path) for path in paths]
-        self._spec = None
-        if exclude:
-            import pathspec
-
-            try:
-                self._spec = pathspec.GitIgnoreSpec.from_lines(exclude)
-            except (ValueError, re.error) as error:
-                raise ConfigurationError(f"files.exclude contains an invalid pattern: {error}.") from None
-
-    def _real(self, path: str) -> str:
+    scan, walk = Scan(), _Walk(workspace)
+    for root in workspace.roots:
+        if not os.path.exists(root):
+            scan.missing.append(workspace.name_of(root))
+        elif os.path.islink(root):
+            walk.links.append((workspace.name_of(root), root))
+        elif os.path.isdir(root):
+            walk.folders.append((workspace.name_of(root), root))
+        else:
+            walk.named(workspace.name_of(root), root, scan)
+        walk.finish_folders(scan)
+    while walk.links:
+        name, path = walk.links.popleft()
         try:
-            return os.path.realpath(os.path.join(self._real_root, os.path.expanduser(path)))
-        except ValueError as error:
-            raise ConfigurationError(f"files.paths contains an invalid path, {path!r}: {error}.") from None
-
-    @property
-    def roots(self) -> list[str]:
-        """The places of memory files: absolute paths, ``memory/`` first."""
-        return [os.path.join(self._real_root, MEMORY_FOLDER), *self._further]
-
-    @property
-    def has_memory(self) -> bool:
-        """Whether a place for memory files exists."""
-        return any(os.path.exists(root) for root in self.roots)
-
-    def name_of(self, real: str) -> str:
-        """Return the name of a file in Kipu: its path relative to the workspace, or absolute outside of it, with /."""
-        if _inside(real, self._real_root):
-            real = os.path.relpath(real, self._real_root)
-        return real.replace(os.sep, "/") if os.sep != "/" else real
-
-    def locate(self, path: str | os.PathLike[str]) -> str:
-        """Return the real path of a file that a caller names, relative to the workspace or absolute.
-
-        :raises OutsideWorkspaceError: it leads out of the workspace and of the configured ``paths``.
-        :raises MemoryFileError: it is not a valid path.
-        """
-        try:
-            real = os.path.realpath(os.path.join(self._real_root, os.path.expanduser(os.fspath(path))))
-        except ValueError as error:
-            raise MemoryFileError(f"{os.fspath(path)!r} is not a valid path: {error}.") from None
-        if not self.allows(real):
-            if _inside(real, self._real_root):
-                raise OutsideWorkspaceError(
-                    f"{os.fspath(path)} is hidden, or in a hidden folder, where Kipu keeps no memories."
-                )
-            raise OutsideWorkspaceError(
-                f"{os.fspath(path)} leads out of the workspace {self.root}. Move it into the workspace, or name its "
-                'folder in kipu.toml: [files] paths = ["..."].'
-            )
-        return real
-
-    def plain_name_of(self, path: str) -> str:
-        """Return the path by which Kipu names what a caller names, without following symbolic links."""
-        return self.name_of(os.path.normpath(os.path.join(self._real_root, os.path.expanduser(path))))
-
-    def covers(self, path: str) -> bool:
-        """Return whether a path, relative to the workspace or absolute, is in a place of memory files."""
-        path = os.path.normpath(os.path.join(self._real_root, os.path.expanduser(path)))
-        return any(_inside(path, root) for root in self.roots)
-
-    def excludes_entry(self, folder: str, entry: os.DirEntry[str]) -> bool:
-        """Return whether the configuration excludes an entry of a folder."""
-        if self._spec is None:
-            return False
-        return self.excluded(f"{folder}/{entry.name}" + ("/" if entry.is_dir() else ""))
-
-    def excluded(self, name: str) -> bool:
-        """Return whether the configuration excludes the file (or, with a slash at its end, the folder) of that name."""
-        return self._spec is not None and self._spec.match_file(name)
-
-    def look(self, name: str) -> FoundFile | None:
-        """Return a single file by its name, if it exists and may be indexed."""
-        if self.excluded(name):
-            return None
-        real = os.path.realpath(os.path.join(self._real_root, name))
-        try:
-            status = os.stat(real)
-        except (OSError, ValueError):
-            return None
-        fits = stat.S_ISREG(status.st_mode) and status.st_size <= self.max_bytes and self.allows(real)
-        return _found(name, real, status) if fits else None
-
-    def scan(self) -> Scan:
-        """List every folder and stat every file; read none.
-
-        Folders are walked before symbolic links, and each file is listed under one name.
-        """
-        scan, walk = Scan(), _Walk(self)
-        for root in self.roots:
-            if not os.path.exists(root):
-                scan.missing.append(self.name_of(root))
-            elif os.path.islink(root):
-                walk.links.append((self.name_of(root), root))
-            elif os.path.isdir(root):
-                walk.folders.append((self.name_of(root), root))
-            else:
-                walk.named(self.name_of(root), root, scan)
-            walk.finish_folders(scan)
-        while walk.links:
-            name, path = walk.links.popleft()
-            try:
-                walk.link(name, path, scan)
-            except FileNotFoundError:
-                continue  # removed since
-            except OSError as error:
-                scan.add_unreadable(name, error)
-            walk.finish_folders(scan)
-        return scan
-
-    def allows(self, real: str) -> bool:
-        """Return whether a real path is in the workspace or in a configured folder, and in no hidden folder there."""
-        for base in (self._real_root, *self._further):
-            if _inside(real, base):
-                below = os.path.relpath(real, base).split(os.sep)
-                if not any(part.startswith(".") and part != "." for part in below):
-                    return True
-        return False
+            walk.link(name, path, scan)
+        except FileNotFoundError:
+            continue  # removed since
+        except OSError as error:
+            scan.add_unreadable(name, error)
+        walk.finish_folders(scan)
+    return scan
 
 
 class _Walk:
@@ -353,7 +168,7 @@ class _Walk:
     @staticmethod
     def _contains(real: str, path: str) -> bool:
         """Return whether a link leads to a folder that contains it: following it would not end."""
-        return _inside(os.path.realpath(os.path.dirname(path)), real)
+        return is_inside(os.path.realpath(os.path.dirname(path)), real)
 
     def file(self, name: str, real: str, status: os.stat_result, scan: Scan) -> None:
         if self.workspace.excluded(name):
@@ -376,30 +191,4 @@ class _Walk:
             reason = f"is larger than files.max_bytes allows: {status.st_size:,} bytes"
             scan.skipped.append(SkippedFile(name, reason))
             return
-        scan.files[name] = _found(name, real, status)
-
-
-def printable(name: str) -> str:
-    """Return a file name that can be stored and shown, whatever bytes it has."""
-    return name.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
-
-
-def _found(name: str, real: str, status: os.stat_result) -> FoundFile:
-    # A time stamp may be of any size (the year 1600, or 30000); SQLite's numbers have 64 bits.
-    stamps = (max(-(2**63), min(time, 2**63 - 1)) for time in (status.st_mtime_ns, status.st_ctime_ns))
-    return FoundFile(name, real, status.st_size, *stamps)
-
-
-def _inside(path: str, folder: str) -> bool:
-    return path == folder or path.startswith(folder.rstrip(os.sep) + os.sep)
-
-
-def _near(missing: Path) -> str:
-    """Return a hint at a neighbour with a name similar to that of a missing folder."""
-    from ..plugins.suggest import did_you_mean
-
-    try:
-        names: Iterable[str] = [entry.name for entry in missing.parent.iterdir() if entry.is_dir()]
-    except OSError:
-        return ""
-    return did_you_mean(missing.name, names)
+        scan.files[name] = stat_file(name, real, status)

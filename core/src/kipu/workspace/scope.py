@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import attrs
 
 from ..errors import ConfigurationError, OutsideScopeError, QueryError
-from .scan import ARCHIVE, MEMORY_FOLDER, folders_above, is_memory_file_name, source_of
+from .paths import ARCHIVE, MEMORY_FOLDER, folders_above, is_memory_file_name, source_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
