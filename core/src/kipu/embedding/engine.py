@@ -21,7 +21,7 @@ from ..index.vectors import count_pending, evict, evictable, mark_all_pending, r
 from .backlog import Backlog, EmbeddingReport
 from .client import BACKOFF_SECONDS, PROBE, EmbedderClient, Pauses
 from .identity import Embedders
-from .query import QueryEmbedder
+from .query import QueryEmbedder, VectorState
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -126,9 +126,12 @@ class Embeddings:
             return str(error)
         return f'"{embedder.name}" answers, but {vector}.' if isinstance(vector, str) else None
 
-    async def query(self, text: str) -> tuple[QueryEmbedding | None, bool]:
-        """Return the embedding of a query, None if there is none, and whether the search is degraded."""
-        return await self._queries.embed(text)
+    async def query(self, text: str, state: VectorState | None) -> tuple[QueryEmbedding | None, bool]:
+        """Return the embedding of a query, None if there is none, and whether the search is degraded.
+
+        :param state: what `embed_before_search` returned.
+        """
+        return await self._queries.embed(text, state)
 
     # --- embedding what is pending ---------------------------------------------------------------------------------
 
@@ -150,7 +153,7 @@ class Embeddings:
             embedder = embedder or await self.embedders.configured()
         except PluginError as error:
             self._context.notices.add(f"Nothing was embedded, and searches go by words. {error}")
-            return EmbeddingReport(pending=await self._count_pending(None))
+            return EmbeddingReport(pending=(await VectorState.read(self._context)).pending(None))
         if embedder is None:
             return EmbeddingReport()
         report = await self._run(embedder, retry_refused=retry_refused, on_progress=on_progress)
@@ -161,31 +164,34 @@ class Embeddings:
 
     async def embed_before_search(
         self, *, embed: bool, on_progress: Callable[[int, int], None] = ignore_progress
-    ) -> int:
-        """Embed a part of what is pending, leave the rest to the background, and return how many chunks that are.
+    ) -> tuple[int, VectorState | None]:
+        """Embed a part of what is pending, and leave the rest to the background.
 
         If the embedder fails, `query` says why.
 
         :param embed: False to count what is pending, and no more.
+        :return: how many chunks are pending, and the state of the index, None without an embedder.
         """
         try:
             embedder = await self.embedders.configured()
         except PluginError:
-            return await self._count_pending(None)
+            return (await VectorState.read(self._context)).pending(None), None
         if embedder is None:
-            return 0
-        pending = await self._count_pending(embedder)
+            return 0, None
+        state = await VectorState.read(self._context)
+        pending = state.pending(embedder)
         if not pending or not embed or self._pauses.reason(embedder):
-            return pending
+            return pending, state
         if time.monotonic() >= self._skipped_until:
             try:
-                return await self._embed_for_search(embedder, on_progress)
+                pending = await self._embed_for_search(embedder, on_progress)
+                return pending, await VectorState.read(self._context)
             except IndexUnavailableError as error:
                 # What cannot be stored would be paid for again by every search.
                 self._skipped_until = time.monotonic() + _UNWRITABLE_SECONDS
                 self._skipped_because = f"What is new could not be embedded. {error}"
         self._context.notices.add(self._skipped_because)
-        return pending
+        return pending, state
 
     async def _embed_for_search(self, embedder: ConfiguredEmbedder, on_progress: Callable[[int, int], None]) -> int:
         report = await self._run(embedder, for_search=True, on_progress=on_progress)
@@ -217,7 +223,9 @@ class Embeddings:
         :param for_search: whether to embed few texts, and to wait for nothing.
         """
         if not retry_refused and (reason := self._pauses.reason(embedder)):
-            return EmbeddingReport(pending=await self._count_pending(embedder), failure=EmbedderError(reason))
+            return EmbeddingReport(
+                pending=(await VectorState.read(self._context)).pending(embedder), failure=EmbedderError(reason)
+            )
         client = EmbedderClient(embedder.name, embedder.embedder, backoff=() if for_search else self.backoff)
         busy_seconds = _SEARCH_WAITS_SECONDS if for_search else BUSY_SECONDS
         backlog = Backlog(self._context, embedder, client, retry_refused, busy_seconds, self.lock_seconds, on_progress)
@@ -271,12 +279,6 @@ class Embeddings:
 
             await change(self._context.database, tables, work, self._context.notices, busy_seconds)
         return pending
-
-    async def _count_pending(self, embedder: ConfiguredEmbedder | None) -> int:
-        """Return how many chunks an embedder has not embedded; without one, of all."""
-        async with self._context.database.snapshot() as snapshot:
-            known = snapshot.spaces.get(embedder.identity) if embedder else None
-            return await count_pending(snapshot.connection, known.space if known else None)
 
     # --- embedding again -------------------------------------------------------------------------------------------
 

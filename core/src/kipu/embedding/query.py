@@ -8,28 +8,42 @@ import attrs
 
 from ..errors import EmbedderError, KipuError, PluginError
 from ..index.strategy_tables import tables_of
-from ..index.vectors import count_pending
+from ..index.vectors import read_coverage
 from ..types import QueryEmbedding
 from .client import EmbedderClient
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from ..context import Context
-    from ..index.vectors import KnownSpace
+    from ..index.queries import Snapshot
+    from ..index.vectors import Coverage, KnownSpace
     from ..types import VectorSpace
     from .client import Pauses
     from .identity import ConfiguredEmbedder, Embedders
 
-__all__ = ["QueryEmbedder"]
+__all__ = ["QueryEmbedder", "VectorState"]
 
 
 @attrs.frozen
-class _Coverage:
-    """A space, and how many chunks have no vector in it."""
+class VectorState:
+    """The spaces of the index, and how far they cover its chunks."""
 
-    known: KnownSpace
-    lacking: int
+    snapshot: Snapshot
+    coverage: Coverage
+
+    @classmethod
+    async def read(cls, context: Context) -> VectorState:
+        """Read the state of the index."""
+        async with context.database.snapshot() as snapshot:
+            return cls(snapshot, await read_coverage(snapshot.connection))
+
+    def pending(self, embedder: ConfiguredEmbedder | None) -> int:
+        """Return how many chunks an embedder has not embedded; without one, all."""
+        known = self.snapshot.spaces.get(embedder.identity) if embedder else None
+        return self.coverage.pending.get(known.space.id, 0) if known else self.coverage.chunks
+
+    def lacking(self, known: KnownSpace | None) -> int:
+        """Return how many chunks have no vector in a space; without one, all."""
+        return self.coverage.lacking.get(known.space.id, 0) if known else self.coverage.chunks
 
 
 @attrs.frozen
@@ -40,68 +54,59 @@ class QueryEmbedder:
     embedders: Embedders
     pauses: Pauses
 
-    async def embed(self, text: str) -> tuple[QueryEmbedding | None, bool]:
+    async def embed(self, text: str, state: VectorState | None) -> tuple[QueryEmbedding | None, bool]:
         """Return the embedding of a query, None if there is none, and whether the configured embedder failed.
 
         Nothing is embedded without an embedder, for an empty index, or for a query without letters and digits.
+
+        :param state: the state of the index; None if there is no embedder, or it cannot be built.
         """
         try:
             configured = await self.embedders.configured()
         except PluginError as error:
             return self._by_words(str(error))
-        if configured is None or not any(map(str.isalnum, text)):
+        if configured is None or state is None or not state.coverage.chunks or not any(map(str.isalnum, text)):
             return None, False
-        chunks, awaited, spaces = await self._coverage(configured)
-        if not chunks:
-            return None, False
-        own = next((each for each in spaces if each.known.space.identity == configured.identity), None)
-        answering = await self._earlier(configured, own, spaces, chunks) if own is None or awaited else None
+        own = state.snapshot.spaces.get(configured.identity)
+        own = own if own and own.space.dimension else None
+        awaited = state.coverage.awaited.get(own.space.id, 0) if own else state.coverage.chunks
+        answering = await self._earlier(configured, own, state) if awaited else None
         reason = self.pauses.reason(configured)
         if answering is not None:
             name = f'"{answering[0].name}"' if answering[0].name != configured.name else "the previous model"
             self.context.notices.add(
                 f'The embedder changed. Until "{configured.name}" has embedded the remaining '
-                f"{own.lacking if own else chunks:,} of {chunks:,} chunks, {name} answers. "
+                f"{state.lacking(own):,} of {state.coverage.chunks:,} chunks, {name} answers. "
                 f"{reason or 'To embed them now: kipu index'}"
             )
-        elif own is None or own.lacking == chunks:
+        elif own is None or state.lacking(own) == state.coverage.chunks:
             return self._by_words(reason or "Nothing is embedded yet: kipu index")
         else:
-            answering = configured, own.known.space
+            answering = configured, own.space
         embedding = await self._embed(*answering, text)
         return embedding, embedding is None or bool(reason)
 
-    async def _coverage(self, configured: ConfiguredEmbedder) -> tuple[int, int, list[_Coverage]]:
-        """Return the number of chunks, how many of them are still to be embedded, and the spaces that can answer.
-
-        Those are the space of the configured embedder, and earlier ones that still have the tables of strategies.
-        """
-        async with self.context.database.snapshot() as snapshot:
-            chunks = awaited = await count_pending(snapshot.connection, None)
-            strategies = self.context.components.indexed
-            has_tables = {each.space for each in tables_of(snapshot, strategies, None)}
-            needs_tables = any(each.needs_vectors for each in strategies.values())
-            spaces = []
-            for identity, known in snapshot.spaces.items():
-                if identity == configured.identity:
-                    awaited = await count_pending(snapshot.connection, known.space, refused=False, only_lacking=True)
-                elif needs_tables and known.space not in has_tables:
-                    continue
-                if known.space.dimension:
-                    lacking = await count_pending(snapshot.connection, known.space, only_lacking=True)
-                    spaces.append(_Coverage(known, lacking))
-        return chunks, awaited, spaces
-
     async def _earlier(
-        self, configured: ConfiguredEmbedder, own: _Coverage | None, spaces: Sequence[_Coverage], chunks: int
+        self, configured: ConfiguredEmbedder, own: KnownSpace | None, state: VectorState
     ) -> tuple[ConfiguredEmbedder, VectorSpace] | None:
-        """Return the earlier embedder whose space covers more chunks than that of the configured one, if any."""
-        for each in sorted(spaces, key=lambda each: each.lacking):
-            if each.lacking >= (own.lacking if own else chunks):
+        """Return the earlier embedder whose space covers more chunks than that of the configured one, if any.
+
+        Only spaces count that still have the tables of strategies, if strategies need some.
+        """
+        strategies = self.context.components.indexed
+        needs_tables = any(each.needs_vectors for each in strategies.values())
+        has_tables = {each.space for each in tables_of(state.snapshot, strategies, None)}
+        spaces = [
+            known
+            for known in state.snapshot.spaces.values()
+            if known != own and known.space.dimension and (not needs_tables or known.space in has_tables)
+        ]
+        for known in sorted(spaces, key=state.lacking):
+            if state.lacking(known) >= state.lacking(own):
                 return None
-            embedder = await self.embedders.earlier(each.known.recipe, each.known.space.identity, configured)
+            embedder = await self.embedders.earlier(known.recipe, known.space.identity, configured)
             if embedder is not None:
-                return embedder, each.known.space
+                return embedder, known.space
         return None
 
     async def _embed(self, embedder: ConfiguredEmbedder, space: VectorSpace, text: str) -> QueryEmbedding | None:

@@ -258,15 +258,6 @@ class Synchronizer:
         self._notify(report)
         return scope.seen(report.pending)
 
-    async def embed_before_search(self, *, embed: bool, on_progress: Callable[[int, int], None]) -> int:
-        """Embed a part of what is pending, and return how many chunks have no vector yet.
-
-        :param embed: False to count only.
-        """
-        if self._is_empty:
-            return 0
-        return await self.embeddings.embed_before_search(embed=embed, on_progress=on_progress)
-
     # --- after a write ---------------------------------------------------------------------------------------------
 
     @recovering

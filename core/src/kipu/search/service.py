@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Mapping
 
     from ..context import Context
+    from ..embedding.query import VectorState
     from ..index.database import Database
     from ..index.queries import Snapshot
     from ..indexing.synchronizer import Synchronizer
@@ -64,8 +65,9 @@ class SearchService:
             update = await self.synchronizer.before_search(sync=sync, on_progress=on_progress)
             pending_vectors, degraded = 0, False
             if pipeline.needs_vectors:
-                pending_vectors = await self.synchronizer.embed_before_search(embed=sync, on_progress=on_embedding)
-                query, degraded = await self._embedded(query, pipeline)
+                engine = self.synchronizer.embeddings
+                pending_vectors, state = await engine.embed_before_search(embed=sync, on_progress=on_embedding)
+                query, degraded = await self._embedded(query, pipeline, state)
                 if query.embedding is None and pipeline.strategy.needs_vectors:
                     pipeline = fallback(self.context, pipeline)
             async with self.context.database.snapshot() as snapshot:
@@ -112,9 +114,9 @@ class SearchService:
             found = await file_infos(connection)
         return [file for file in found if source in (None, file.source) and self.context.scope.sees(file.path)]
 
-    async def _embedded(self, query: Query, pipeline: Pipeline) -> tuple[Query, bool]:
+    async def _embedded(self, query: Query, pipeline: Pipeline, state: VectorState | None) -> tuple[Query, bool]:
         """Return the query with its embedding, if it can be embedded, and whether the search is degraded."""
-        embedding, degraded = await self.synchronizer.embeddings.query(query.text)
+        embedding, degraded = await self.synchronizer.embeddings.query(query.text, state)
         if embedding is None and not degraded and self.context.components.embedder_choice is None:
             degraded = pipeline.strategy.needs_vectors
             if degraded:

@@ -159,9 +159,8 @@ async def measure_frequencies(connection: aiosqlite.Connection, terms: Sequence[
             )
         )
         FROM term"""
-    async with connection.execute(statement, [term.expression for term in terms]) as cursor:
-        for number, chunks, files in await cursor.fetchall():
-            found[terms[number]] = Frequency(chunks, round(files * max(1.0, chunks / _SAMPLE)))
+    for number, chunks, files in await connection.execute_fetchall(statement, [term.expression for term in terms]):
+        found[terms[number]] = Frequency(chunks, round(files * max(1.0, chunks / _SAMPLE)))
     return found
 
 
@@ -215,8 +214,7 @@ async def load(connection: aiosqlite.Connection, chunk_ids: Sequence[int]) -> li
 
 
 async def _candidates(connection: aiosqlite.Connection, statement: str, parameters: Sequence[Any]) -> list[Candidate]:
-    async with connection.execute(statement, parameters) as cursor:
-        rows = await cursor.fetchall()
+    rows = await connection.execute_fetchall(statement, parameters)
     return [
         Candidate(chunk, file, length, *(f" {field} " for field in fields)) for chunk, file, length, *fields in rows
     ]

@@ -65,7 +65,9 @@ async def scan(
         WHERE space_id = ? AND ({condition}) AND length(vector) = {4 * embedding.space.dimension}"""
     nearest: list[tuple[int, float]] = []
     async with connection.execute(statement, [embedding.space.id, *parameters]) as cursor:
-        while rows := list(await cursor.fetchmany(_BLOCK)):
+        rows = None
+        while rows is None or len(rows) == _BLOCK:
+            rows = list(await cursor.fetchmany(_BLOCK))
             ids = [row[0] for row in rows]
             data = np.frombuffer(b"".join(row[1] for row in rows), dtype="<f4")
             found = cosines(data.reshape(len(rows), embedding.space.dimension), embedding.vector)
