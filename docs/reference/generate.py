@@ -55,7 +55,7 @@ KIND_TITLES = {
 
 
 def commands() -> str:
-    """Every command with its help, as it looks on a terminal."""
+    """Return every command with its help, as it looks on a terminal."""
     settings = {**kipu_command.context_settings, "terminal_width": WIDTH}
     return _page(
         f"## {context.command_path}\n\n```text\n{context.get_help().rstrip()}\n```"
@@ -64,7 +64,7 @@ def commands() -> str:
 
 
 def configuration() -> str:
-    """The tables of ``kipu.toml``, and the options of every component that the installed plugins register."""
+    """Return the tables of ``kipu.toml``, and the options of every component that the installed plugins register."""
     own = [field for field in attrs.fields(config.MemoryConfig) if "help" in field.metadata]
     parts = ["## Before the first table", _rows(own)]
     for field in attrs.fields(config.MemoryConfig):
@@ -81,7 +81,7 @@ def configuration() -> str:
 
 
 def python() -> str:
-    """The public names of ``kipu``, then those that only ``kipu.types`` has."""
+    """Return the public names of ``kipu``, then those that only ``kipu.types`` has."""
     public = [name for name in kipu.__all__ if not name.startswith("_") and name != "hookimpl"]
     contract = [name for name in types.__all__ if name not in public]
     return _page(
@@ -91,7 +91,7 @@ def python() -> str:
 
 
 def markdown_names() -> str:
-    """The names of ``kipu.markdown``."""
+    """Return the names of ``kipu.markdown``."""
     members = [(f"kipu.markdown.{name}", getattr(markdown, name)) for name in markdown.__all__]
     return _page(
         [_docstring(markdown)]
@@ -105,7 +105,7 @@ def markdown_names() -> str:
 
 
 def hooks() -> str:
-    """Every hook with its signature, in the order of the module."""
+    """Return every hook with its signature, in the order of the module."""
     return _page(
         f"## {name}\n\n{_signature(hook)}\n\n{_docstring(hook)}"
         for name, hook in vars(hookspecs).items()
@@ -114,7 +114,7 @@ def hooks() -> str:
 
 
 def sync_stub() -> str:
-    """The types of ``kipu.sync``: the signatures of `kipu.Memory` with ``async`` taken away, and what they import."""
+    """Return the types of ``kipu.sync``: the signatures of `kipu.Memory` without ``async``, and their imports."""
     methods = inspect.getmembers(kipu.Memory, inspect.isfunction)
     heads = [_head(method) for name, method in methods if name == "__init__" or not name.startswith("_")]
     signatures = "\n".join(f"{textwrap.indent(head, '    ').replace('async def', 'def')} ..." for head in heads)
@@ -131,7 +131,7 @@ def sync_stub() -> str:
 
 
 def error_tree() -> str:
-    """The tree of errors, and what each of them means."""
+    """Return the tree of errors, and what each of them means."""
     rows = ["| error | exit code | meaning |", "|---|---|---|"]
     for name in errors.__all__:
         error = getattr(errors, name)
@@ -147,7 +147,7 @@ def _page(parts: Iterable[str]) -> str:
 
 
 def _contexts(context: click.Context) -> Iterator[click.Context]:
-    """The context of a command and those of the commands below it."""
+    """Return the context of a command and those of the commands below it."""
     yield context
     group = context.command
     if isinstance(group, click.Group):
@@ -158,7 +158,7 @@ def _contexts(context: click.Context) -> Iterator[click.Context]:
 
 
 def _options(factory: type) -> str:
-    """A table of the options of an attrs class."""
+    """Return a table of the options of an attrs class."""
     fields = [field for field in attrs.fields(factory) if field.init]
     return _rows(fields) if fields else "It has no options."
 
@@ -174,7 +174,7 @@ def _rows(fields: Iterable[attrs.Attribute[Any]]) -> str:
 
 
 def _class(name: str, cls: type) -> str:
-    """A class with its fields, its properties and its methods."""
+    """Return a class with its fields, its properties and its methods."""
     parts = [f"## {name}", _docstring(cls)]
     if attrs.has(cls):
         parts.append(_fields(cls))
@@ -220,12 +220,12 @@ def _default(field: attrs.Attribute[Any]) -> str:
 
 
 def _signature(function: Callable[..., Any]) -> str:
-    """The head of a function in a block of code."""
+    """Return the head of a function in a block of code."""
     return f"```python\n{_head(function).rstrip(':')}\n```"
 
 
 def _head(function: Callable[..., Any]) -> str:
-    """The head of a function, as it is written in the source."""
+    """Return the head of a function, as it is written in the source."""
     source = textwrap.dedent(inspect.getsource(function))
     definition: Any = ast.parse(source).body[0]
     return "\n".join(source.split("\n")[definition.lineno - 1 : definition.body[0].lineno - 1])
@@ -235,7 +235,7 @@ def _head(function: Callable[..., Any]) -> str:
 
 
 def _docstring(thing: Any) -> str:
-    """A docstring in Markdown."""
+    """Return a docstring in Markdown."""
     text = (inspect.getdoc(thing) or "").replace("``", "`")
     text = re.sub(r"::\n\n((?:(?: {4}.*)?\n?)+)", _block, text)
     text = re.sub(r"^:(?:param|parameter) (\w+): ", r"- `\1`: ", text, flags=re.MULTILINE)
@@ -245,7 +245,7 @@ def _docstring(thing: Any) -> str:
 
 
 def _block(match: re.Match[str]) -> str:
-    """The indented block after ``::``, which is Python unless it is a drawing or an item of a list."""
+    """Return the indented block after ``::``, which is Python unless it is a drawing or an item of a list."""
     code = textwrap.dedent(match[1]).strip("\n")
     language = "text" if "─" in code or code.startswith("- ") else "python"
     return f":\n\n```{language}\n{code}\n```\n\n"
