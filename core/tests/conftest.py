@@ -17,10 +17,9 @@ os.environ["PYTHONPATH"] = os.pathsep.join([str(Path(__file__).parent), os.envir
 )
 
 from distributions import Site
-from doubles import Hashing
 
 from kipu import Memory
-from kipu.testing import VectorStrategy
+from kipu.testing import ScriptedEmbedder, VectorStrategy
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -46,12 +45,13 @@ async def memory(config: Callable[..., MemoryConfig]) -> Any:
 
 
 @pytest.fixture
-def embedder() -> Hashing:
-    return Hashing()
+def embedder() -> ScriptedEmbedder:
+    """An embedder that hashes words, until its script says otherwise."""
+    return ScriptedEmbedder()
 
 
 @pytest.fixture
-def meaning(config: Callable[..., MemoryConfig], embedder: Hashing) -> Callable[..., Memory]:
+def meaning(config: Callable[..., MemoryConfig], embedder: ScriptedEmbedder) -> Callable[..., Memory]:
     """A memory that searches by vectors."""
 
     def meaning(embedder: Any = embedder, **search: Any) -> Memory:

@@ -15,12 +15,9 @@ from kipu.testing import WordStrategy as Words
 from kipu.types import Distillation, Filtered
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
     from pathlib import Path
 
-    import numpy as np
-
-    from kipu import Memory
     from kipu.types import Role, Vectors
 
 __all__ = ["Both", "Hashing", "Nearest", "Other", "Paragraphs", "Words"]
@@ -43,39 +40,6 @@ class Hashing(HashingEmbedder):
 
     def vector(self, text: str) -> list[float]:
         return self.vectors([text])[0].tolist()
-
-
-@attrs.define
-class Other(Hashing):
-    dimension: int = 32
-    salt: str = "other"
-
-
-def fill(write: Callable[[str, str], Path], files: int) -> None:
-    for number in range(files):
-        write(f"memory/{number:03}.md", f"note{number} about topic{number % 7}\n")
-
-
-def always(error: Exception) -> Callable[[int, list[str]], None]:
-    def misbehave(number: int, texts: list[str]) -> None:
-        raise error
-
-    return misbehave
-
-
-def answering(make: Callable[[np.ndarray[Any, Any]], Any]) -> Callable[[int, list[str]], Any]:
-    """An embedder whose right answer is changed."""
-    return lambda number, texts: make(Hashing().vectors(texts))
-
-
-def named(memory: Memory, **embedders: Any) -> Memory:
-    """Make embedders available by name, as a plugin would."""
-    from kipu.plugins.records import PluginInfo
-
-    register = memory.plugins._register("embedder", PluginInfo("test", "kipu-test", "1"))
-    for name, factory in embedders.items():
-        register(name, factory)
-    return memory
 
 
 KEY = "AKIASECRET"

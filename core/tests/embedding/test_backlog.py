@@ -10,21 +10,16 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import attrs
 import numpy as np
 import pytest
-from doubles import Hashing, Nearest, Other, always, answering, fill, named
+from embedders import OtherEmbedder, answering, fill, named
 
 from kipu import Memory
 from kipu.embedding.backlog import exclusive
 from kipu.errors import EmbedderError, IndexUnavailableError, MemoryClosedError, TextTooLongError
 from kipu.index.damage import find_damaged
+from kipu.testing import HashingEmbedder, ScriptedEmbedder, VectorStrategy
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from pathlib import Path
-
-    from kipu import MemoryConfig
-
-    Write = Callable[[str, str], Path]
-    Config = Callable[..., MemoryConfig]
 
 
 # --- texts at fault, and embedders at fault -----------------------------------------------------------------------
@@ -33,28 +28,29 @@ if TYPE_CHECKING:
 def picky(*words: str) -> Callable[[int, list[str]], None]:
     """Refuse every call that has a text with one of the words in it."""
 
-    def misbehave(number: int, texts: list[str]) -> None:
+    def step(texts: list[str]) -> None:
         if any(word in text for text in texts for word in words):
             raise EmbedderError("This text is not allowed (400).")
 
-    return misbehave
+    return step
 
 
-async def test_a_rejected_text_is_named_refused_and_not_asked_for_again_by_a_search(meaning: Any, write: Write) -> None:
+async def test_a_rejected_text_is_named_refused_and_not_asked_for_again_by_a_search(meaning, write):
     fill(write, 5)
     async with meaning() as memory:
         await memory.index()
     write("memory/bad.md", "POISON about topic9\n")
     calls = []
     for _ in range(2):
-        embedder = Hashing(misbehave=picky("POISON"))
+        embedder = ScriptedEmbedder(script=[picky("POISON")])
         async with meaning(embedder) as memory:
             results = await memory.search("note3")
             calls.append(embedder.calls)
             assert (results.degraded, results[0].path, results.pending_vectors) == (False, "memory/003.md", 1)
             if len(calls) == 1:
                 assert results.notices[0] == (
-                    'memory/bad.md:1 was not embedded by "doubles.Hashing": This text is not allowed (400).'
+                    'memory/bad.md:1 was not embedded by "kipu.testing.doubles.ScriptedEmbedder": '
+                    "This text is not allowed (400)."
                 )
     assert calls == [[["POISON about topic9"], ["memory"], ["note3"]], [["note3"]]]
     async with meaning() as memory:
@@ -62,14 +58,12 @@ async def test_a_rejected_text_is_named_refused_and_not_asked_for_again_by_a_sea
 
 
 @pytest.mark.parametrize("bad", [1, 3, 64])
-async def test_rejected_texts_of_a_batch_are_found_by_bisection_in_few_calls(
-    meaning: Any, write: Write, bad: int
-) -> None:
+async def test_rejected_texts_of_a_batch_are_found_by_bisection_in_few_calls(meaning, write, bad):
     fill(write, 64)
     words = [f"note{number * 7 % 64} " for number in range(bad)]
     counts, degraded = [], []
     for _ in range(20):
-        embedder = Hashing(misbehave=picky(*words))
+        embedder = ScriptedEmbedder(script=[picky(*words)])
         async with meaning(embedder) as memory:
             results = await memory.search("topic3")
             counts.append(len(embedder.calls))
@@ -79,28 +73,24 @@ async def test_rejected_texts_of_a_batch_are_found_by_bisection_in_few_calls(
     assert (counts[-1], degraded) == ((0, [True] * 20) if bad == 64 else (1, [False] * 20))
 
 
-async def test_a_refused_text_in_a_large_batch_keeps_no_other_from_its_vector(meaning: Any, write: Write) -> None:
+async def test_a_refused_text_in_a_large_batch_keeps_no_other_from_its_vector(meaning, write):
     fill(write, 300)
-    embedder = Hashing(dimension=512, misbehave=picky("note7 ", "note150 "))
+    embedder = ScriptedEmbedder(dimension=512, script=[picky("note7 ", "note150 ")])
     async with meaning(embedder) as memory:
         report = await memory.index()
         assert (report.embedded, report.pending_vectors, len(report.notices)) == (298, 2, 2)
         assert len(embedder.calls) < 60
 
 
-async def test_an_outage_in_the_middle_is_not_taken_for_the_fault_of_a_text(meaning: Any, write: Write) -> None:
-    def down_from_the_third_call(number: int, texts: list[str]) -> None:
-        if number > 2:
-            raise EmbedderError("The quota is used up.")
-
+async def test_an_outage_in_the_middle_is_not_taken_for_the_fault_of_a_text(meaning, write):
     fill(write, 300)
-    embedder = Hashing(misbehave=down_from_the_third_call)
+    embedder = ScriptedEmbedder(script=[None, None, EmbedderError("The quota is used up.")])
     async with meaning(embedder) as memory:
         report = await memory.index()
         assert (report.embedded, len(embedder.calls)) == (128, 4)
         assert report.notices == ["The quota is used up. Nothing is lost: the next indexing tries again."]
     for _ in range(3):
-        embedder = Hashing(misbehave=always(EmbedderError("The quota is used up.")))
+        embedder = ScriptedEmbedder(script=[EmbedderError("The quota is used up.")])
         async with meaning(embedder) as memory:
             report = await memory.index()
             assert len(embedder.calls) == 2
@@ -111,12 +101,10 @@ async def test_an_outage_in_the_middle_is_not_taken_for_the_fault_of_a_text(mean
 
 @pytest.mark.parametrize("make", [lambda rows: rows * np.nan, lambda rows: rows * 0])
 @pytest.mark.parametrize("batch_size", [1, 64])
-async def test_vectors_that_are_all_wrong_end_a_run_soon_and_blame_no_text(
-    meaning: Any, write: Write, make: Any, batch_size: int
-) -> None:
+async def test_vectors_that_are_all_wrong_end_a_run_soon_and_blame_no_text(meaning, write, make, batch_size):
     fill(write, 150)
     for _ in range(2):
-        embedder = Hashing(batch_size=batch_size, misbehave=answering(make))
+        embedder = ScriptedEmbedder(batch_size=batch_size, script=[answering(make)])
         async with meaning(embedder) as memory:
             report = await memory.index()
             assert len(embedder.calls) <= 4
@@ -127,11 +115,9 @@ async def test_vectors_that_are_all_wrong_end_a_run_soon_and_blame_no_text(
         assert (await memory.status()).pending_vectors == 0
 
 
-async def test_documents_that_are_all_refused_end_a_run_in_a_bounded_number_of_calls(
-    meaning: Any, write: Write
-) -> None:
+async def test_documents_that_are_all_refused_end_a_run_in_a_bounded_number_of_calls(meaning, write):
     fill(write, 150)
-    embedder = Hashing(batch_size=1, misbehave=picky("note"))
+    embedder = ScriptedEmbedder(batch_size=1, script=[picky("note")])
     async with meaning(embedder) as memory:
         for _ in range(2):
             embedder.calls.clear()
@@ -140,9 +126,9 @@ async def test_documents_that_are_all_refused_end_a_run_in_a_bounded_number_of_c
             assert report.embedded == 0
 
 
-async def test_what_one_embedder_did_not_take_is_not_held_against_another(meaning: Any, write: Write) -> None:
+async def test_what_one_embedder_did_not_take_is_not_held_against_another(meaning, write):
     fill(write, 5)
-    known = {"hashing": Refusing, "other": Other}
+    known = {"hashing": Refusing, "other": OtherEmbedder}
     async with named(meaning("hashing"), **known) as memory:
         report = await memory.index()
         assert (report.embedded, len(report.notices)) == (0, 5)
@@ -153,34 +139,29 @@ async def test_what_one_embedder_did_not_take_is_not_held_against_another(meanin
 
 
 @attrs.define
-class Refusing(Hashing):
+class Refusing(HashingEmbedder):
     batch_size: int = 1
 
     async def embed(self, texts: Any, *, role: Any) -> Any:
-        rows = await Hashing.embed(self, texts, role=role)
+        rows = await HashingEmbedder.embed(self, texts, role=role)
         rows[["note" in text for text in texts]] = 0
         return rows
 
 
-async def test_the_embedder_with_more_vectors_answers_whatever_the_other_was_refused(
-    meaning: Any, write: Write
-) -> None:
+async def test_the_embedder_with_more_vectors_answers_whatever_the_other_was_refused(meaning, write):
     @attrs.define
-    class Narrow(Hashing):
+    class Narrow(HashingEmbedder):
         async def embed(self, texts: Any, *, role: Any) -> Any:
-            rows = await Hashing.embed(self, texts, role=role)
+            rows = await HashingEmbedder.embed(self, texts, role=role)
             rows[[role == "document" and "note1 " not in text for text in texts]] = 0
             return rows
 
-    def soon_down(number: int, texts: list[str]) -> None:
-        if number > 4:
-            raise EmbedderError("The quota is used up.")
-
     fill(write, 6)
-    known = {"narrow": Narrow, "other": Other}
+    known = {"narrow": Narrow, "other": OtherEmbedder}
     async with named(meaning("narrow"), **known) as memory:
         assert (await memory.index()).pending_vectors == 5
-    async with meaning(Other(batch_size=1, misbehave=soon_down)) as memory:
+    script = [None] * 4 + [EmbedderError("The quota is used up.")]
+    async with meaning(OtherEmbedder(batch_size=1, script=script)) as memory:
         assert (await memory.index()).pending_vectors == 2
     async with named(meaning("other"), **known) as memory:
         results = await memory.search("note3", sync=False)
@@ -189,15 +170,13 @@ async def test_the_embedder_with_more_vectors_answers_whatever_the_other_was_ref
 
 
 @pytest.mark.parametrize("again", [False, True])
-async def test_another_dimension_in_the_middle_is_said_once_and_blames_no_text(
-    meaning: Any, write: Write, again: bool
-) -> None:
+async def test_another_dimension_in_the_middle_is_said_once_and_blames_no_text(meaning, write, again):
     fill(write, 40)
     async with meaning() as memory:
         await memory.index()
         fill(write, 120)
-        other = Hashing(dimension=32)
-        memory.config.index.embedder.misbehave = lambda number, texts: np.array([other.vector(text) for text in texts])
+        other = HashingEmbedder(dimension=32)
+        memory.config.index.embedder.script = [other.vectors]
         memory.config.index.embedder.calls.clear()
         for _ in range(2):
             report = await memory.index() if again else await memory.search("note1")
@@ -209,8 +188,8 @@ async def test_another_dimension_in_the_middle_is_said_once_and_blames_no_text(
             assert [tuple(row) for row in refused] == [(0,)]
 
 
-async def test_copies_of_a_text_keep_no_other_from_being_told_apart_in_the_same_run(meaning: Any, write: Write) -> None:
-    async with meaning(Hashing(misbehave=picky("POISON"))) as memory:
+async def test_copies_of_a_text_keep_no_other_from_being_told_apart_in_the_same_run(meaning, write):
+    async with meaning(ScriptedEmbedder(script=[picky("POISON")])) as memory:
         write("memory/first.md", "first\n")
         await memory.index()
         for number in range(50):
@@ -223,19 +202,19 @@ async def test_copies_of_a_text_keep_no_other_from_being_told_apart_in_the_same_
 # --- several at once ----------------------------------------------------------------------------------------------
 
 
-async def test_two_runs_at_once_pay_for_no_text_twice(config: Config, write: Write) -> None:
+async def test_two_runs_at_once_pay_for_no_text_twice(config, write):
     fill(write, 300)
     asked: list[str] = []
 
     @attrs.define
-    class Counting(Hashing):
+    class Counting(HashingEmbedder):
         async def embed(self, texts: Any, *, role: Any) -> Any:
             if role == "document":
                 asked.extend(texts)
             await asyncio.sleep(0.01)
-            return await Hashing.embed(self, texts, role=role)
+            return await HashingEmbedder.embed(self, texts, role=role)
 
-    memories = [Memory(config(index={"embedder": Counting()}, strategy=Nearest())) for _ in range(3)]
+    memories = [Memory(config(index={"embedder": Counting()}, strategy=VectorStrategy())) for _ in range(3)]
     reports = await asyncio.gather(memories[0].index(), memories[1].index(), memories[2].search("note3"))
     for memory in memories:
         await memory.close()
@@ -244,21 +223,17 @@ async def test_two_runs_at_once_pay_for_no_text_twice(config: Config, write: Wri
     assert [each.pending_vectors for each in reports[:2]] == [0, 0]
 
 
-async def test_vectors_of_another_dimension_from_another_process_are_refused(
-    meaning: Any, write: Write, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_vectors_of_another_dimension_from_another_process_are_refused(meaning, write, monkeypatch):
     monkeypatch.setattr("filelock.FileLock.acquire", unlockable)
     fill(write, 3)
     first, second = asyncio.Event(), asyncio.Event()
 
-    @attrs.define
-    class Waiting(Hashing):
-        async def embed(self, texts: Any, *, role: Any) -> Any:
-            first.set()
-            await second.wait()
-            return np.ones((len(texts), 8), np.float32)
+    async def wait(texts: list[str]) -> Any:
+        first.set()
+        await second.wait()
+        return np.ones((len(texts), 8), np.float32)
 
-    async with meaning(Waiting()) as slow, meaning() as fast:
+    async with meaning(ScriptedEmbedder(script=[wait])) as slow, meaning() as fast:
         running = asyncio.create_task(slow.index())
         await first.wait()
         assert (await fast.index()).embedded == 3
@@ -269,21 +244,17 @@ async def test_vectors_of_another_dimension_from_another_process_are_refused(
         assert (await fast.search("note1"))[0].path == "memory/001.md"
 
 
-async def test_of_two_answers_for_one_text_the_first_is_kept_everywhere(
-    meaning: Any, write: Write, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_of_two_answers_for_one_text_the_first_is_kept_everywhere(meaning, write, monkeypatch):
     monkeypatch.setattr("filelock.FileLock.acquire", unlockable)
     write("memory/a.md", "one\n")
     first, second = asyncio.Event(), asyncio.Event()
 
-    @attrs.define
-    class Waiting(Hashing):
-        async def embed(self, texts: Any, *, role: Any) -> Any:
-            first.set()
-            await second.wait()
-            return np.ones((len(texts), 64), np.float32)
+    async def wait(texts: list[str]) -> Any:
+        first.set()
+        await second.wait()
+        return np.ones((len(texts), 64), np.float32)
 
-    async with meaning(Waiting()) as slow, meaning() as fast:
+    async with meaning(ScriptedEmbedder(script=[wait])) as slow, meaning() as fast:
         running = asyncio.create_task(slow.index())
         await first.wait()
         await fast.index()
@@ -295,7 +266,7 @@ async def test_of_two_answers_for_one_text_the_first_is_kept_everywhere(
         assert [row[0] for row in kept] == [row[0] for row in nearest]
 
 
-async def test_a_link_in_place_of_the_lock_is_not_followed(meaning: Any, write: Write, tmp_path: Path) -> None:
+async def test_a_link_in_place_of_the_lock_is_not_followed(meaning, write, tmp_path):
     precious = tmp_path / "precious"
     precious.write_text("mine", "utf-8")
     fill(write, 3)
@@ -306,9 +277,7 @@ async def test_a_link_in_place_of_the_lock_is_not_followed(meaning: Any, write: 
     assert precious.read_text("utf-8") == "mine"
 
 
-async def test_a_search_leaves_the_texts_to_a_process_that_embeds_and_indexing_waits_for_it(
-    meaning: Any, embedder: Hashing, write: Write
-) -> None:
+async def test_a_search_leaves_the_texts_to_a_process_that_embeds_and_indexing_waits_for_it(meaning, embedder, write):
     fill(write, 3)
     async with meaning() as memory:
         memory._synchronizer.embeddings.lock_seconds = 0.0
@@ -327,9 +296,7 @@ async def test_a_search_leaves_the_texts_to_a_process_that_embeds_and_indexing_w
         assert (await waiting).embedded == 3
 
 
-async def test_where_files_cannot_be_locked_texts_are_embedded_all_the_same(
-    meaning: Any, write: Write, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_where_files_cannot_be_locked_texts_are_embedded_all_the_same(meaning, write, monkeypatch):
     monkeypatch.setattr("filelock.FileLock.acquire", unlockable)
     fill(write, 3)
     async with meaning() as memory:
@@ -355,9 +322,7 @@ def unlockable(lock: Any, timeout: float) -> None:
         "UPDATE spaces SET dimension = 0",
     ],
 )
-async def test_damaged_vectors_are_ignored_and_embedded_again_by_force(
-    meaning: Any, write: Write, statement: str
-) -> None:
+async def test_damaged_vectors_are_ignored_and_embedded_again_by_force(meaning, write, statement):
     fill(write, 5)
     async with meaning() as memory:
         await memory.index()
@@ -373,8 +338,8 @@ async def test_damaged_vectors_are_ignored_and_embedded_again_by_force(
 
 
 async def test_after_a_failed_write_searches_embed_nothing_for_a_minute_and_say_so(
-    meaning: Any, embedder: Hashing, write: Write, monkeypatch: pytest.MonkeyPatch
-) -> None:
+    meaning, embedder, write, monkeypatch
+):
     def fail(*arguments: Any) -> Any:
         raise IndexUnavailableError("The index cannot be written: disk I/O error.")
 
@@ -389,9 +354,7 @@ async def test_after_a_failed_write_searches_embed_nothing_for_a_minute_and_say_
             await memory.index()
 
 
-async def test_a_full_disk_costs_no_call_and_every_search_says_so(
-    meaning: Any, embedder: Hashing, write: Write, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_full_disk_costs_no_call_and_every_search_says_so(meaning, embedder, write, monkeypatch):
     fill(write, 3)
     async with meaning() as memory:
         with monkeypatch.context() as full:
@@ -405,20 +368,15 @@ async def test_a_full_disk_costs_no_call_and_every_search_says_so(
         assert (await memory.index()).embedded == 3
 
 
-async def test_closing_ends_what_is_being_indexed(meaning: Any, write: Write) -> None:
+async def test_closing_ends_what_is_being_indexed(meaning, write):
     started = asyncio.Event()
 
-    @attrs.define
-    class Hanging(Hashing):
-        async def embed(self, texts: Any, *, role: Any) -> Any:
-            rows = await Hashing.embed(self, texts, role=role)
-            if len(self.calls) == 2:
-                started.set()
-                await asyncio.Event().wait()
-            return rows
+    async def hang(texts: list[str]) -> None:
+        started.set()
+        await asyncio.Event().wait()
 
     fill(write, 300)
-    embedder = Hanging()
+    embedder = ScriptedEmbedder(script=[None, hang])
     memory = meaning(embedder)
     running = asyncio.create_task(memory.index())
     await started.wait()
@@ -430,9 +388,9 @@ async def test_closing_ends_what_is_being_indexed(meaning: Any, write: Write) ->
         assert (await memory.index()).embedded == 300 - 64
 
 
-async def test_closing_before_anything_was_asked_for_keeps_it_from_being_asked(meaning: Any, write: Write) -> None:
+async def test_closing_before_anything_was_asked_for_keeps_it_from_being_asked(meaning, write):
     fill(write, 300)
-    embedder = Hashing()
+    embedder = HashingEmbedder()
     memory = meaning(embedder)
     closed: list[Any] = []
     running = asyncio.create_task(
@@ -444,9 +402,7 @@ async def test_closing_before_anything_was_asked_for_keeps_it_from_being_asked(m
     assert embedder.calls == []
 
 
-async def test_a_search_with_nothing_to_embed_takes_no_lock(
-    meaning: Any, write: Write, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_search_with_nothing_to_embed_takes_no_lock(meaning, write, monkeypatch):
     from kipu.errors import IndexBusyError
     from kipu.index.database import Database
 
@@ -456,7 +412,7 @@ async def test_a_search_with_nothing_to_embed_takes_no_lock(
     fill(write, 5)
     async with meaning(Refusing()) as memory:
         assert (await memory.index()).pending_vectors == 5
-    async with meaning(Hashing(misbehave=picky("note3 "))) as memory:
+    async with meaning(ScriptedEmbedder(script=[picky("note3 ")])) as memory:
         await memory.index()
         assert (await memory.index()).pending_vectors == 1
         monkeypatch.setattr(Database, "transaction", busy)
@@ -467,13 +423,13 @@ async def test_a_search_with_nothing_to_embed_takes_no_lock(
 # --- long queries ---------------------------------------------------------------------------------------------------
 
 
-async def test_of_a_long_query_the_beginning_is_embedded_in_few_calls(meaning: Any, write: Write) -> None:
-    def limited(number: int, texts: list[str]) -> None:
+async def test_of_a_long_query_the_beginning_is_embedded_in_few_calls(meaning, write):
+    def limited(texts: list[str]) -> None:
         if any(len(text) > 1000 for text in texts):
             raise TextTooLongError("1,000 characters at most.")
 
     fill(write, 3)
-    embedder = Hashing(misbehave=limited)
+    embedder = ScriptedEmbedder(script=[limited])
     async with meaning(embedder) as memory:
         await memory.index()
         embedder.calls.clear()
@@ -487,20 +443,18 @@ async def test_of_a_long_query_the_beginning_is_embedded_in_few_calls(meaning: A
 
 
 @pytest.mark.parametrize("key", ["sk-configured", None])
-async def test_the_earlier_embedder_is_asked_with_the_key_of_the_one_that_is_used(
-    meaning: Any, write: Write, key: str | None
-) -> None:
+async def test_the_earlier_embedder_is_asked_with_the_key_of_the_one_that_is_used(meaning, write, key):
     used: list[tuple[str, str]] = []
 
     @attrs.define
-    class Keyed(Hashing):
+    class Keyed(HashingEmbedder):
         destination: ClassVar[str | None] = "https://provider.example"
 
         key: Any = attrs.field(default="sk-of-the-environment", metadata={"secret": True})
 
         async def embed(self, texts: Any, *, role: Any) -> Any:
             used.append((self.salt, self.key))
-            return await Hashing.embed(self, texts, role=role)
+            return await HashingEmbedder.embed(self, texts, role=role)
 
     @attrs.define
     class Stranger(Keyed):

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import attrs
 import numpy as np
 import pytest
-from doubles import Both, Hashing, Nearest, Other, Words, always, answering, fill, named
+from embedders import OtherEmbedder, answering, fill, named
 
 from kipu import Hit, Memory
 from kipu.errors import (
@@ -20,20 +20,16 @@ from kipu.errors import (
     QueryError,
     TextTooLongError,
 )
+from kipu.testing import CombinedStrategy, HashingEmbedder, ScriptedEmbedder, VectorStrategy, WordStrategy
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
+    from kipu import Query
 
-    from kipu import MemoryConfig, Query
-
-    Write = Callable[[str, str], Path]
-    Config = Callable[..., MemoryConfig]
 
 # --- keeping vectors -----------------------------------------------------------------------------------------------
 
 
-async def test_indexing_embeds_each_text_once(meaning: Any, embedder: Hashing, write: Write) -> None:
+async def test_indexing_embeds_each_text_once(meaning, embedder, write):
     fill(write, 100)
     write("memory/copy.md", "note1 about topic1\n")
     async with meaning() as memory:
@@ -47,7 +43,7 @@ async def test_indexing_embeds_each_text_once(meaning: Any, embedder: Hashing, w
         assert (status.pending_vectors, dict(status.vectors)) == (0, {"hashing-64": 101})
 
 
-async def test_a_search_needs_no_indexing_before(meaning: Any, write: Write) -> None:
+async def test_a_search_needs_no_indexing_before(meaning, write):
     fill(write, 9)
     async with meaning() as memory:
         results = await memory.search("note3")
@@ -55,7 +51,7 @@ async def test_a_search_needs_no_indexing_before(meaning: Any, write: Write) -> 
         assert results[0].scores == {"nearest": results[0].score}
 
 
-async def test_what_comes_back_is_not_embedded_again(meaning: Any, embedder: Hashing, write: Write) -> None:
+async def test_what_comes_back_is_not_embedded_again(meaning, embedder, write):
     file = write("memory/a.md", "one\n")
     async with meaning() as memory:
         await memory.index()
@@ -66,7 +62,7 @@ async def test_what_comes_back_is_not_embedded_again(meaning: Any, embedder: Has
     assert embedder.calls == [["one"], ["one"]]  # the text, and the query
 
 
-async def test_a_vector_is_stored_once_as_float32(meaning: Any, write: Write) -> None:
+async def test_a_vector_is_stored_once_as_float32(meaning, write):
     write("memory/a.md", "one\n\ntwo\n\none\n")
     async with meaning() as memory:
         await memory.index()
@@ -75,7 +71,7 @@ async def test_a_vector_is_stored_once_as_float32(meaning: Any, write: Write) ->
         assert [row[0] for row in rows] == [4 * 64, 4 * 64]
 
 
-async def test_deleted_chunks_leave_the_index_of_vectors(meaning: Any, write: Write) -> None:
+async def test_deleted_chunks_leave_the_index_of_vectors(meaning, write):
     fill(write, 5)
     async with meaning() as memory:
         await memory.index()
@@ -87,9 +83,9 @@ async def test_deleted_chunks_leave_the_index_of_vectors(meaning: Any, write: Wr
         assert row[0] == 4
 
 
-async def test_the_oldest_of_what_is_not_needed_goes_first(config: Config, write: Write, embedder: Hashing) -> None:
+async def test_the_oldest_of_what_is_not_needed_goes_first(config, write, embedder):
     size = 4 * 64
-    memory = Memory(config(index={"embedder": embedder, "cache_bytes": 2 * size}, strategy=Nearest()))
+    memory = Memory(config(index={"embedder": embedder, "cache_bytes": 2 * size}, strategy=VectorStrategy()))
     async with memory:
         for word in ("one", "two", "three", "one", "four", "five"):
             write("memory/a.md", f"{word}\n")
@@ -101,7 +97,7 @@ async def test_the_oldest_of_what_is_not_needed_goes_first(config: Config, write
     assert embedder.calls == [["three"]]
 
 
-async def test_a_renamed_file_keeps_its_vectors_and_is_found_under_its_name(meaning: Any, write: Write) -> None:
+async def test_a_renamed_file_keeps_its_vectors_and_is_found_under_its_name(meaning, write):
     file = write("memory/a.md", "one\n")
     async with meaning() as memory:
         await memory.index()
@@ -110,9 +106,9 @@ async def test_a_renamed_file_keeps_its_vectors_and_is_found_under_its_name(mean
         assert [result.path for result in await memory.search("one", source="team")] == ["memory/team/b.md"]
 
 
-async def test_most_is_embedded_in_the_background_of_a_search(meaning: Any, write: Write) -> None:
+async def test_most_is_embedded_in_the_background_of_a_search(meaning, write):
     fill(write, 300)
-    async with meaning(Hashing(dimension=2048)) as memory:
+    async with meaning(HashingEmbedder(dimension=2048)) as memory:
         memory._synchronizer.embeddings.search_embeds = 64
         results = await memory.search("note299")
         assert results[0].path == "memory/299.md"  # the newest come first
@@ -123,27 +119,21 @@ async def test_most_is_embedded_in_the_background_of_a_search(meaning: Any, writ
         assert (results[0].path, results.pending_vectors, results.notices) == ("memory/003.md", 0, [])
 
 
-async def test_closing_ends_what_runs_in_the_background(meaning: Any, write: Write) -> None:
+async def test_closing_ends_what_runs_in_the_background(meaning, write):
     fill(write, 300)
     started = asyncio.Event()
 
-    async def slow(texts: Any, *, role: str) -> Any:
-        if len(embedder.calls) == 2:
-            started.set()
-            await asyncio.Event().wait()
-        return await Hashing.embed(embedder, texts, role=role)
+    async def hang(texts: list[str]) -> None:
+        started.set()
+        await asyncio.Event().wait()
 
-    @attrs.define
-    class Slow(Hashing):
-        embed = staticmethod(slow)
-
-    embedder = Slow()
+    embedder = ScriptedEmbedder(script=[None, None, hang])
     async with meaning(embedder) as memory:
         memory._synchronizer.embeddings.search_embeds = 64
         await memory.search("note1")
         await started.wait()
     assert embedder.closed == 1
-    async with meaning(Hashing()) as memory:
+    async with meaning(HashingEmbedder()) as memory:
         assert (await memory.index()).embedded == 236
 
 
@@ -161,11 +151,9 @@ async def test_closing_ends_what_runs_in_the_background(meaning: Any, write: Wri
         (SystemExit(1), 2),
     ],
 )
-async def test_an_outage_costs_few_calls_loses_nothing_and_heals(
-    meaning: Any, write: Write, error: Exception, calls: int
-) -> None:
+async def test_an_outage_costs_few_calls_loses_nothing_and_heals(meaning, write, error, calls):
     fill(write, 200)
-    down = Hashing(misbehave=always(error))
+    down = ScriptedEmbedder(script=[error])
     async with meaning(down) as memory:
         report = await memory.index()
         assert (report.added, report.embedded, report.pending_vectors) == (200, 0, 200)
@@ -184,41 +172,34 @@ async def test_an_outage_costs_few_calls_loses_nothing_and_heals(
         assert (await memory.search("note3"))[0].path == "memory/003.md"
 
 
-async def test_what_an_embedder_says_and_what_follows_are_two_sentences(meaning: Any, write: Write) -> None:
+async def test_what_an_embedder_says_and_what_follows_are_two_sentences(meaning, write):
     fill(write, 3)
-    async with meaning(Hashing(misbehave=always(EmbedderError("Rate limit reached")))) as memory:
+    async with meaning(ScriptedEmbedder(script=[EmbedderError("Rate limit reached")])) as memory:
         report = await memory.index()
         assert report.notices == ["Rate limit reached. Nothing is lost: the next indexing tries again."]
 
 
-async def test_a_search_during_an_outage_costs_two_calls(meaning: Any, write: Write) -> None:
+async def test_a_search_during_an_outage_costs_two_calls(meaning, write):
     fill(write, 3)
-    down = Hashing(misbehave=always(EmbedderBusyError("The server is overloaded (503).")))
+    down = ScriptedEmbedder(script=[EmbedderBusyError("The server is overloaded (503).")])
     async with meaning(down) as memory:
         results = await memory.search("note1")
         assert (len(down.calls), results.degraded) == (2, True)
         assert len(results.notices) == 1
 
 
-async def test_what_passes_by_itself_is_waited_for(meaning: Any, write: Write) -> None:
-    def flaky(number: int, texts: list[str]) -> None:
-        if number in (1, 2, 4, 5):
-            raise EmbedderBusyError("Too many requests (429).", retry_after=0)
-
+async def test_what_passes_by_itself_is_waited_for(meaning, write):
     fill(write, 100)
-    embedder = Hashing(misbehave=flaky)
+    busy = EmbedderBusyError("Too many requests (429).", retry_after=0)
+    embedder = ScriptedEmbedder(script=[busy, busy, None, busy, busy, None])
     async with meaning(embedder) as memory:
         report = await memory.index()
         assert (report.embedded, report.pending_vectors, len(embedder.calls)) == (100, 0, 6)
 
 
-async def test_what_was_embedded_before_an_outage_is_kept(meaning: Any, write: Write) -> None:
-    def soon_down(number: int, texts: list[str]) -> None:
-        if number > 2:
-            raise EmbedderError("The quota is used up.")
-
+async def test_what_was_embedded_before_an_outage_is_kept(meaning, write):
     fill(write, 200)
-    async with meaning(Hashing(misbehave=soon_down)) as memory:
+    async with meaning(ScriptedEmbedder(script=[None, None, EmbedderError("The quota is used up.")])) as memory:
         report = await memory.index()
         assert (report.embedded, report.pending_vectors) == (128, 72)
     async with meaning() as memory:
@@ -242,9 +223,9 @@ async def test_what_was_embedded_before_an_outage_is_kept(meaning: Any, write: W
         (lambda rows: rows * 0, "returned no usable vector: the vector is zero"),
     ],
 )
-async def test_an_answer_that_cannot_be_is_not_stored(meaning: Any, write: Write, make: Any, said: str) -> None:
+async def test_an_answer_that_cannot_be_is_not_stored(meaning, write, make, said):
     fill(write, 3)
-    wrong = Hashing(misbehave=answering(make))
+    wrong = ScriptedEmbedder(script=[answering(make)])
     async with meaning(wrong) as memory:
         report = await memory.index()
         assert (report.embedded, report.pending_vectors, len(wrong.calls)) == (0, 3, 2)
@@ -253,36 +234,37 @@ async def test_an_answer_that_cannot_be_is_not_stored(meaning: Any, write: Write
         assert (await memory.index()).pending_vectors == 0
 
 
-async def test_one_bad_vector_is_refused_by_file_and_line_and_the_others_stay(meaning: Any, write: Write) -> None:
-    def one_nan(number: int, texts: list[str]) -> Any:
-        rows = np.array([Hashing().vector(text) for text in texts], np.float32)
+async def test_one_bad_vector_is_refused_by_file_and_line_and_the_others_stay(meaning, write):
+    def one_nan(texts: list[str]) -> Any:
+        rows = HashingEmbedder().vectors(texts)
         for row, text in zip(rows, texts, strict=True):
             if "note2" in text:
                 row[5] = np.nan
         return rows
 
     fill(write, 4)
-    embedder = Hashing(misbehave=one_nan)
+    embedder = ScriptedEmbedder(script=[one_nan])
     async with meaning(embedder) as memory:
         report = await memory.index()
         assert (report.embedded, report.pending_vectors) == (3, 1)
         assert report.notices == [
-            'memory/002.md:1 was not embedded by "doubles.Hashing": the vector has NaN or infinite numbers in it.'
+            'memory/002.md:1 was not embedded by "kipu.testing.doubles.ScriptedEmbedder": '
+            "the vector has NaN or infinite numbers in it."
         ]
         embedder.calls.clear()
         results = await memory.search("note1")
         assert results[0].path == "memory/001.md"
         assert embedder.calls == [["note1"]]  # a search does not try again by itself
-        embedder.misbehave = lambda number, texts: None
+        embedder.script = []
         assert (await memory.index()).embedded == 1
 
 
-async def test_another_dimension_under_the_same_identity_is_refused(meaning: Any, write: Write) -> None:
+async def test_another_dimension_under_the_same_identity_is_refused(meaning, write):
     write("memory/a.md", "one\n")
     async with meaning() as memory:
         await memory.index()
     write("memory/b.md", "two\n")
-    other = Hashing(misbehave=lambda number, texts: np.ones((len(texts), 32), np.float32))
+    other = ScriptedEmbedder(script=[lambda texts: np.ones((len(texts), 32), np.float32)])
     async with meaning(other) as memory:
         report = await memory.index()
         assert report.pending_vectors == 1
@@ -292,14 +274,12 @@ async def test_another_dimension_under_the_same_identity_is_refused(meaning: Any
         assert results.degraded
 
 
-async def test_the_vectors_of_a_model_that_has_changed_behind_its_name_are_replaced_by_force(
-    meaning: Any, write: Write
-) -> None:
+async def test_the_vectors_of_a_model_that_has_changed_behind_its_name_are_replaced_by_force(meaning, write):
     fill(write, 3)
     async with meaning() as memory:
         await memory.index()
-    other = Hashing()
-    other.misbehave = lambda number, texts: np.array([Hashing(32).vector(text) for text in texts], np.float32)
+    other = ScriptedEmbedder()
+    other.script = [lambda texts: HashingEmbedder(32).vectors(texts)]
     async with meaning(other) as memory:
         assert "kipu reindex --force" in (await memory.search("note1")).notices[0]
         assert "kipu reindex --force" in str(await memory.check_embedder())
@@ -312,9 +292,9 @@ async def test_the_vectors_of_a_model_that_has_changed_behind_its_name_are_repla
         assert dict((await memory.status()).vectors) == {"hashing-64": 3}
 
 
-async def test_huge_numbers_are_scaled_and_not_lost(meaning: Any, write: Write) -> None:
+async def test_huge_numbers_are_scaled_and_not_lost(meaning, write):
     fill(write, 30)
-    async with meaning(Hashing(misbehave=answering(lambda rows: rows * np.float32(1e37)))) as memory:
+    async with meaning(ScriptedEmbedder(script=[answering(lambda rows: rows * np.float32(1e37))])) as memory:
         assert (await memory.index()).pending_vectors == 0
         assert (await memory.search("note3"))[0].score > 0.5
 
@@ -328,9 +308,9 @@ async def test_huge_numbers_are_scaled_and_not_lost(meaning: Any, write: Write) 
         ({"languages": [1]}, "invalid languages: it must be a list of texts, not [1]."),
     ],
 )
-async def test_what_an_embedder_says_of_itself_is_checked(meaning: Any, write: Write, wrong: Any, said: str) -> None:
+async def test_what_an_embedder_says_of_itself_is_checked(meaning, write, wrong, said):
     fill(write, 3)
-    async with meaning(Hashing(**wrong)) as memory:
+    async with meaning(HashingEmbedder(**wrong)) as memory:
         report = await memory.index()
         assert (report.pending_vectors, len(report.notices)) == (3, 1)
         assert said in report.notices[0]
@@ -340,9 +320,9 @@ async def test_what_an_embedder_says_of_itself_is_checked(meaning: Any, write: W
 
 
 @pytest.mark.parametrize("share", ["half", float("nan"), 2.0, ZeroDivisionError()])
-async def test_a_share_that_cannot_be_is_told_and_ends_no_search(meaning: Any, write: Write, share: Any) -> None:
+async def test_a_share_that_cannot_be_is_told_and_ends_no_search(meaning, write, share):
     @attrs.define
-    class Unsure(Hashing):
+    class Unsure(HashingEmbedder):
         def unknown_share(self, text: str) -> float:
             if isinstance(share, Exception):
                 raise share
@@ -359,15 +339,15 @@ async def test_a_share_that_cannot_be_is_told_and_ends_no_search(meaning: Any, w
 
 
 @pytest.mark.parametrize("tells_which", [True, False])
-async def test_only_a_text_that_is_too_long_is_split(meaning: Any, write: Write, tells_which: bool) -> None:
-    def limited(number: int, texts: list[str]) -> None:
+async def test_only_a_text_that_is_too_long_is_split(meaning, write, tells_which):
+    def limited(texts: list[str]) -> None:
         long = [position for position, text in enumerate(texts) if len(text) > 1000]
         if long:
             raise TextTooLongError("1,000 characters at most.", long if tells_which else None)
 
     fill(write, 30)
     write("memory/long.md", " ".join(f"word{number}" for number in range(1000)) + "\n")
-    embedder = Hashing(dimension=512, misbehave=limited)
+    embedder = ScriptedEmbedder(dimension=512, script=[limited])
     async with meaning(embedder) as memory:
         report = await memory.index()
         assert (report.embedded, report.pending_vectors, report.notices) == (31, 0, [])
@@ -379,11 +359,11 @@ async def test_only_a_text_that_is_too_long_is_split(meaning: Any, write: Write,
 # --- another embedder ----------------------------------------------------------------------------------------------
 
 
-async def test_the_earlier_vectors_answer_until_there_are_new_ones(meaning: Any, write: Write) -> None:
+async def test_the_earlier_vectors_answer_until_there_are_new_ones(meaning, write):
     fill(write, 300)
-    async with named(meaning("hashing"), hashing=Hashing) as memory:
+    async with named(meaning("hashing"), hashing=HashingEmbedder) as memory:
         await memory.index()
-    async with named(meaning("other"), hashing=Hashing, other=Other) as memory:
+    async with named(meaning("other"), hashing=HashingEmbedder, other=OtherEmbedder) as memory:
         memory._synchronizer.embeddings.search_embeds = 64
         results = await memory.search("note3")
         assert (results[0].path, results.degraded) == ("memory/003.md", False)
@@ -398,24 +378,24 @@ async def test_the_earlier_vectors_answer_until_there_are_new_ones(meaning: Any,
         async with memory._context.database.reader() as connection:
             tables = await connection.execute_fetchall("SELECT name FROM sqlite_master WHERE name LIKE 'nearest%'")
         assert [row[0] for row in tables] == ["nearest_2"]
-    async with named(meaning("hashing"), hashing=Hashing) as memory:
+    async with named(meaning("hashing"), hashing=HashingEmbedder) as memory:
         assert (await memory.search("note3", sync=True)).notices == []
         assert (await memory.index()).embedded == 0
 
 
-async def test_an_earlier_embedder_that_is_gone_leaves_the_words(meaning: Any, write: Write) -> None:
+async def test_an_earlier_embedder_that_is_gone_leaves_the_words(meaning, write):
     fill(write, 3)
-    async with named(meaning("other"), other=Other) as memory:
+    async with named(meaning("other"), other=OtherEmbedder) as memory:
         await memory.index()
-    down = Hashing(misbehave=always(EmbedderError("The key was refused (401).")))
+    down = ScriptedEmbedder(script=[EmbedderError("The key was refused (401).")])
     async with meaning(down) as memory:
         results = await memory.search("note1")
         assert (results.degraded, results.pending_vectors) == (True, 3)
 
 
-async def test_reindexing_makes_another_embedder_ready(meaning: Any, write: Write) -> None:
+async def test_reindexing_makes_another_embedder_ready(meaning, write):
     fill(write, 3)
-    async with named(meaning("hashing"), hashing=Hashing, other=Other) as memory:
+    async with named(meaning("hashing"), hashing=HashingEmbedder, other=OtherEmbedder) as memory:
         await memory.index()
         report = await memory.reindex("other")
         assert (report.embedded, report.pending_vectors) == (3, 0)
@@ -425,18 +405,18 @@ async def test_reindexing_makes_another_embedder_ready(meaning: Any, write: Writ
         assert (await memory.search("note1"))[0].path == "memory/001.md"
         with pytest.raises(QueryError):
             await memory.reindex(3)
-    async with named(meaning("other"), hashing=Hashing, other=Other) as memory:
+    async with named(meaning("other"), hashing=HashingEmbedder, other=OtherEmbedder) as memory:
         results = await memory.search("note1")
         assert (results[0].path, results.notices) == ("memory/001.md", [])
 
 
-async def test_an_embedder_that_needs_options_says_where_they_are_given(meaning: Any, write: Write) -> None:
+async def test_an_embedder_that_needs_options_says_where_they_are_given(meaning, write):
     @attrs.define(kw_only=True)
-    class Demanding(Hashing):
+    class Demanding(HashingEmbedder):
         model: str
 
     write("memory/a.md", "one\n")
-    async with named(meaning("hashing"), hashing=Hashing, demanding=Demanding) as memory:
+    async with named(meaning("hashing"), hashing=HashingEmbedder, demanding=Demanding) as memory:
         with pytest.raises(ConfigurationError) as caught:
             await memory.reindex("demanding")
     assert str(caught.value) == (
@@ -446,23 +426,23 @@ async def test_an_embedder_that_needs_options_says_where_they_are_given(meaning:
 
 
 @attrs.define
-class Elsewhere(Other):
+class Elsewhere(OtherEmbedder):
     destination: ClassVar[str | None] = "https://elsewhere.example"
 
 
-async def test_nothing_is_sent_to_where_the_configuration_sends_nothing_any_more(meaning: Any, write: Write) -> None:
+async def test_nothing_is_sent_to_where_the_configuration_sends_nothing_any_more(meaning, write):
     sent: list[str] = []
 
     @attrs.define
-    class Remote(Hashing):
+    class Remote(HashingEmbedder):
         destination: ClassVar[str | None] = "https://provider.example"
 
         async def embed(self, texts: Any, *, role: Any) -> Any:
             sent.extend(texts)
-            return await Hashing.embed(self, texts, role=role)
+            return await HashingEmbedder.embed(self, texts, role=role)
 
     fill(write, 3)
-    known = {"remote": Remote, "other": Other, "elsewhere": Elsewhere}
+    known = {"remote": Remote, "other": OtherEmbedder, "elsewhere": Elsewhere}
     async with named(meaning("remote"), **known) as memory:
         await memory.index()
     sent.clear()
@@ -474,7 +454,7 @@ async def test_nothing_is_sent_to_where_the_configuration_sends_nothing_any_more
     assert sent == []
 
 
-async def test_an_earlier_model_at_the_same_place_still_answers(meaning: Any, write: Write) -> None:
+async def test_an_earlier_model_at_the_same_place_still_answers(meaning, write):
     @attrs.define
     class Sibling(Elsewhere):
         salt: str = "sibling"
@@ -488,16 +468,15 @@ async def test_an_earlier_model_at_the_same_place_still_answers(meaning: Any, wr
         assert (results[0].path, results.degraded) == ("memory/001.md", False)
 
 
-async def test_where_an_earlier_embedder_answers_for_one_that_fails_it_is_said(meaning: Any, write: Write) -> None:
+async def test_where_an_earlier_embedder_answers_for_one_that_fails_it_is_said(meaning, write):
     @attrs.define
-    class Down(Other):
-        async def embed(self, texts: Any, *, role: Any) -> Any:
-            raise EmbedderError("The key was refused (401).")
+    class Down(OtherEmbedder):
+        script: Any = (EmbedderError("The key was refused (401)."),)
 
     fill(write, 3)
-    async with named(meaning("hashing"), hashing=Hashing) as memory:
+    async with named(meaning("hashing"), hashing=HashingEmbedder) as memory:
         await memory.index()
-    async with named(meaning("down"), hashing=Hashing, down=Down) as memory:
+    async with named(meaning("down"), hashing=HashingEmbedder, down=Down) as memory:
         results = await memory.search("note1")
         assert (results[0].path, results.degraded) == ("memory/001.md", True)
         assert results.notices == [
@@ -508,19 +487,19 @@ async def test_where_an_earlier_embedder_answers_for_one_that_fails_it_is_said(m
 
 
 @pytest.mark.parametrize("recipe", ["{", "5", '"hashing"', '{"use": 5}', "[]"])
-async def test_a_recipe_that_is_none_is_no_failure(meaning: Any, write: Write, recipe: str) -> None:
+async def test_a_recipe_that_is_none_is_no_failure(meaning, write, recipe):
     fill(write, 3)
-    async with named(meaning("hashing"), hashing=Hashing) as memory:
+    async with named(meaning("hashing"), hashing=HashingEmbedder) as memory:
         await memory.index()
         async with memory._context.database.transaction() as connection:
             await connection.execute("UPDATE spaces SET recipe = ?", (recipe,))
-    async with named(meaning("other"), other=Other) as memory:
+    async with named(meaning("other"), other=OtherEmbedder) as memory:
         assert (await memory.search("note1"))[0].path == "memory/001.md"
 
 
-async def test_a_recipe_follows_the_configuration(meaning: Any, write: Write) -> None:
+async def test_a_recipe_follows_the_configuration(meaning, write):
     @attrs.define
-    class Moved(Hashing):
+    class Moved(HashingEmbedder):
         address: str = "a"
 
     fill(write, 3)
@@ -533,9 +512,9 @@ async def test_a_recipe_follows_the_configuration(meaning: Any, write: Write) ->
             assert f'"address": "{address}"' in row[0]
 
 
-async def test_a_secret_is_not_written_into_the_index(meaning: Any, write: Write) -> None:
+async def test_a_secret_is_not_written_into_the_index(meaning, write):
     @attrs.define
-    class WithKey(Hashing):
+    class WithKey(HashingEmbedder):
         key: Any = attrs.field(default="", metadata={"secret": True})
 
     fill(write, 3)
@@ -547,15 +526,13 @@ async def test_a_secret_is_not_written_into_the_index(meaning: Any, write: Write
     assert row[0] == '{"use": "keyed", "dimension": 16}'
 
 
-async def test_one_text_that_a_provider_refuses_does_not_keep_the_others_from_being_embedded(
-    meaning: Any, write: Write
-) -> None:
-    def picky(number: int, texts: list[str]) -> None:
+async def test_one_text_that_a_provider_refuses_does_not_keep_the_others_from_being_embedded(meaning, write):
+    def picky(texts: list[str]) -> None:
         if any("note7 " in text for text in texts):
             raise EmbedderError("This text is not allowed (400).")
 
     fill(write, 200)
-    embedder = Hashing(dimension=512, misbehave=picky)
+    embedder = ScriptedEmbedder(dimension=512, script=[picky])
     async with meaning(embedder) as memory:
         for _ in range(3):
             report = await memory.index()
@@ -564,38 +541,38 @@ async def test_one_text_that_a_provider_refuses_does_not_keep_the_others_from_be
         results = await memory.search("note11")
         assert results, (results.notices, results.degraded)
         assert (results[0].path, results.degraded) == ("memory/011.md", False)
-    async with meaning(Hashing(dimension=512)) as memory:
+    async with meaning(HashingEmbedder(dimension=512)) as memory:
         assert (await memory.index()).pending_vectors == 0
         assert (await memory.search("note7"))[0].path == "memory/007.md"
 
 
-async def test_an_embedder_to_which_the_shortest_text_is_too_long_is_not_said_to_find_it_so(
-    meaning: Any, write: Write
-) -> None:
+async def test_an_embedder_to_which_the_shortest_text_is_too_long_is_not_said_to_find_it_so(meaning, write):
     write("memory/a.md", "one\n")
-    async with meaning(Hashing(misbehave=always(TextTooLongError("Bad request (400).")))) as memory:
+    async with meaning(ScriptedEmbedder(script=[TextTooLongError("Bad request (400).")])) as memory:
         report = await memory.index()
     assert report.notices[0].startswith(
-        'The embedder "doubles.Hashing" rejects even 3 characters as too long: that is hardly the reason. '
-        "Bad request (400)."
+        'The embedder "kipu.testing.doubles.ScriptedEmbedder" rejects even 3 characters as too long: '
+        "that is hardly the reason. Bad request (400)."
     )
 
 
-async def test_an_embedder_can_be_checked(meaning: Any, embedder: Hashing) -> None:
+async def test_an_embedder_can_be_checked(meaning, embedder):
     async with meaning() as memory:
         assert await memory.check_embedder() is None
         assert embedder.calls == [["memory"]]
-    async with meaning(Hashing(misbehave=answering(lambda rows: rows * 0))) as memory:
-        assert await memory.check_embedder() == '"doubles.Hashing" answers, but the vector is zero.'
+    async with meaning(ScriptedEmbedder(script=[answering(lambda rows: rows * 0)])) as memory:
+        assert (
+            await memory.check_embedder() == '"kipu.testing.doubles.ScriptedEmbedder" answers, but the vector is zero.'
+        )
 
 
-async def test_the_earlier_embedder_answers_also_after_two_changes(meaning: Any, write: Write) -> None:
+async def test_the_earlier_embedder_answers_also_after_two_changes(meaning, write):
     @attrs.define
-    class Third(Hashing):
+    class Third(HashingEmbedder):
         salt: str = "third"
 
     fill(write, 3)
-    known = {"hashing": Hashing, "other": Other, "third": Third}
+    known = {"hashing": HashingEmbedder, "other": OtherEmbedder, "third": Third}
     for name in ("hashing", "other"):
         async with named(meaning(name), **known) as memory:
             await memory.index()
@@ -605,11 +582,11 @@ async def test_the_earlier_embedder_answers_also_after_two_changes(meaning: Any,
         assert '"other" answers' in results.notices[0]
 
 
-async def test_vectors_go_on_answering_while_they_are_made_anew(meaning: Any, write: Write) -> None:
+async def test_vectors_go_on_answering_while_they_are_made_anew(meaning, write):
     fill(write, 3)
     async with meaning() as memory:
         await memory.index()
-    down = Hashing(misbehave=always(EmbedderError("The quota is used up.")))
+    down = ScriptedEmbedder(script=[EmbedderError("The quota is used up.")])
     async with meaning(down) as memory:
         report = await memory.reindex(force=True)
         assert report.pending_vectors == 3
@@ -619,8 +596,8 @@ async def test_vectors_go_on_answering_while_they_are_made_anew(meaning: Any, wr
         assert (results[0].path, results.degraded) == ("memory/001.md", False)
 
 
-async def test_vectors_of_what_was_deleted_go_where_none_may_stay(config: Config, write: Write) -> None:
-    memory = Memory(config(index={"embedder": Hashing(), "cache_bytes": 0}, strategy=Nearest()))
+async def test_vectors_of_what_was_deleted_go_where_none_may_stay(config, write):
+    memory = Memory(config(index={"embedder": HashingEmbedder(), "cache_bytes": 0}, strategy=VectorStrategy()))
     async with memory:
         write("memory/a.md", "one\n")
         file = write("memory/b.md", "two\n")
@@ -633,7 +610,7 @@ async def test_vectors_of_what_was_deleted_go_where_none_may_stay(config: Config
 
 
 @pytest.mark.parametrize("query", ["", " ", '"', "***", "\0"])
-async def test_a_query_without_words_is_not_embedded(meaning: Any, embedder: Hashing, write: Write, query: str) -> None:
+async def test_a_query_without_words_is_not_embedded(meaning, embedder, write, query):
     fill(write, 3)
     async with meaning() as memory:
         await memory.index()
@@ -643,9 +620,7 @@ async def test_a_query_without_words_is_not_embedded(meaning: Any, embedder: Has
 
 
 @pytest.mark.parametrize(("method", "asked", "unasked"), [("score", 1, 99), ("score_files", "memory/n.md", "no.md")])
-async def test_what_a_strategy_says_of_chunks_and_files_is_checked(
-    meaning: Any, write: Write, method: str, asked: Any, unasked: Any
-) -> None:
+async def test_what_a_strategy_says_of_chunks_and_files_is_checked(meaning, write, method, asked, unasked):
     answers = [
         (None, "it returned None, and must return a dictionary"),
         ({asked: 7}, "between 0 and 1"),
@@ -658,10 +633,10 @@ async def test_what_a_strategy_says_of_chunks_and_files_is_checked(
     async def say(self: Any, query: Query, index: Any, what: Any) -> Any:
         return said[-1]
 
-    opinionated = type("Opinionated", (Nearest,), {method: say})
+    opinionated = type("Opinionated", (VectorStrategy,), {method: say})
     heard = []
 
-    class Asks(Both):
+    class Asks(CombinedStrategy):
         async def search(self, query: Query, index: Any) -> list[Hit]:
             heard.append(await getattr(index, method)("near", query, [asked]))
             return []
@@ -677,17 +652,17 @@ async def test_what_a_strategy_says_of_chunks_and_files_is_checked(
                 await memory.search("note1")
 
 
-async def test_a_strategy_that_has_no_opinion_on_files_says_nothing(meaning: Any, write: Write) -> None:
+async def test_a_strategy_that_has_no_opinion_on_files_says_nothing(meaning, write):
     heard = []
 
-    class Asks(Both):
+    class Asks(CombinedStrategy):
         async def search(self, query: Query, index: Any) -> list[Hit]:
             heard.append(await index.score_files("near", query, ["memory/note1.md"]))
             return []
 
     fill(write, 3)
     async with meaning(strategy=Asks(("near",))) as memory:
-        memory.register_strategy("near", Nearest())
+        memory.register_strategy("near", VectorStrategy())
         await memory.search("note1")
     assert heard == [{}]
 
@@ -695,10 +670,10 @@ async def test_a_strategy_that_has_no_opinion_on_files_says_nothing(meaning: Any
 # --- an embedder that cannot be had --------------------------------------------------------------------------------
 
 
-async def test_a_missing_embedder_is_one_sentence_and_words_still_work(meaning: Any, write: Write) -> None:
+async def test_a_missing_embedder_is_one_sentence_and_words_still_work(meaning, write):
     fill(write, 3)
-    async with named(meaning("hashng", strategy=Words()), hashing=Hashing) as memory:
-        memory.register_strategy("near", Nearest())
+    async with named(meaning("hashng", strategy=WordStrategy()), hashing=HashingEmbedder) as memory:
+        memory.register_strategy("near", VectorStrategy())
         results = await memory.search("note1", strategy="near")
         assert results.degraded
         assert len(results.notices) == 1
@@ -711,9 +686,9 @@ async def test_a_missing_embedder_is_one_sentence_and_words_still_work(meaning: 
         assert any("hashng" in sentence for sentence in await memory.check())
 
 
-async def test_without_vectors_nothing_is_embedded(meaning: Any, embedder: Hashing, write: Write) -> None:
+async def test_without_vectors_nothing_is_embedded(meaning, embedder, write):
     fill(write, 3)
-    async with meaning(strategy=Words()) as memory:
+    async with meaning(strategy=WordStrategy()) as memory:
         report = await memory.index()
         results = await memory.search("note1")
         assert (report.embedded, report.pending_vectors, results.degraded, results.notices) == (0, 0, False, [])
@@ -721,7 +696,7 @@ async def test_without_vectors_nothing_is_embedded(meaning: Any, embedder: Hashi
     assert embedder.calls == []
 
 
-async def test_an_empty_workspace_is_no_failure(meaning: Any, embedder: Hashing) -> None:
+async def test_an_empty_workspace_is_no_failure(meaning, embedder):
     async with meaning() as memory:
         results = await memory.search("anything")
         assert (list(results), results.degraded, results.notices) == ([], False, [])
@@ -731,35 +706,35 @@ async def test_an_empty_workspace_is_no_failure(meaning: Any, embedder: Hashing)
 # --- strategies that search with others, and post-processors with vectors --------------------------------------------
 
 
-async def test_a_strategy_searches_with_others(meaning: Any, write: Write) -> None:
+async def test_a_strategy_searches_with_others(meaning, write):
     fill(write, 20)
-    async with meaning(strategy=Both()) as memory:
-        memory.register_strategy("near", Nearest())
-        memory.register_strategy("by-words", Words())
+    async with meaning(strategy=CombinedStrategy()) as memory:
+        memory.register_strategy("near", VectorStrategy())
+        memory.register_strategy("by-words", WordStrategy())
         found = await asyncio.gather(*(memory.search(f"note{number % 20}") for number in range(40)))
         assert [results[0].path for results in found] == [f"memory/{number % 20:03}.md" for number in range(40)]
 
 
-async def test_a_strategy_cannot_search_with_itself(meaning: Any, write: Write) -> None:
+async def test_a_strategy_cannot_search_with_itself(meaning, write):
     fill(write, 3)
-    async with meaning(strategy=Both(("circle",))) as memory:
-        memory.register_strategy("circle", Both(("other",)))
-        memory.register_strategy("other", Both(("circle",)))
+    async with meaning(strategy=CombinedStrategy(("circle",))) as memory:
+        memory.register_strategy("circle", CombinedStrategy(("other",)))
+        memory.register_strategy("other", CombinedStrategy(("circle",)))
         with pytest.raises(ConfigurationError, match="cannot search with itself"):
             await memory.search("note1")
 
 
-async def test_a_strategy_that_searches_with_others_goes_on_without_vectors(meaning: Any, write: Write) -> None:
+async def test_a_strategy_that_searches_with_others_goes_on_without_vectors(meaning, write):
     fill(write, 3)
-    down = Hashing(misbehave=always(EmbedderError("The key was refused (401).")))
-    async with meaning(down, strategy=Both()) as memory:
-        memory.register_strategy("near", Nearest())
-        memory.register_strategy("by-words", Words())
+    down = ScriptedEmbedder(script=[EmbedderError("The key was refused (401).")])
+    async with meaning(down, strategy=CombinedStrategy()) as memory:
+        memory.register_strategy("near", VectorStrategy())
+        memory.register_strategy("by-words", WordStrategy())
         results = await memory.search("note1")
         assert (results[0].path, results.degraded, results[0].scores) == ("memory/001.md", True, {"words": 1.0})
 
 
-async def test_a_post_processor_that_needs_vectors_gets_them(meaning: Any, write: Write) -> None:
+async def test_a_post_processor_that_needs_vectors_gets_them(meaning, write):
     seen: list[Any] = []
 
     class Looks:
@@ -776,7 +751,7 @@ async def test_a_post_processor_that_needs_vectors_gets_them(meaning: Any, write
     assert seen
 
 
-async def test_the_query_says_what_day_it_is(config: Config, write: Write) -> None:
+async def test_the_query_says_what_day_it_is(config, write):
     from datetime import datetime
 
     days = []
