@@ -6,7 +6,7 @@ import os
 
 import attrs
 import pytest
-from doubles import KEY, configured
+from redaction import KEY, configured
 
 from kipu import FilesConfig, Memory
 from kipu.errors import KipuError, MemoryFileError, QueryError

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 import pytest
-from doubles import Both, Hashing, Nearest, Paragraphs, Words
 from rows import rows, rows_made_afresh, select, with_doubles
 
 from kipu import Chunk, IndexConfig, Memory, SearchConfig
@@ -26,6 +25,7 @@ from kipu.errors import (
     QueryError,
 )
 from kipu.markdown import entries
+from kipu.testing import CombinedStrategy, HashingEmbedder, ParagraphChunker, VectorStrategy, WordStrategy
 from kipu.types import Filtered
 
 if TYPE_CHECKING:
@@ -59,7 +59,7 @@ def keeping(workspace: Path, *, chunker: Any = None, filters: Any = (), **search
     return attrs.evolve(
         with_doubles(workspace),
         index=IndexConfig(chunker=chunker or Entries()),
-        search=SearchConfig(**({"strategy": Words(), "postprocessors": []} | search)),
+        search=SearchConfig(**({"strategy": WordStrategy(), "postprocessors": []} | search)),
         writing=WritingConfig(filters=list(filters)),
     )
 
@@ -764,11 +764,11 @@ async def test_what_is_forgotten_stands_nowhere_any_more(memory, workspace, tmp_
 
 
 async def test_what_is_forgotten_leaves_no_vector_behind(workspace):
-    config = keeping(workspace, strategy=Both(), postprocessors=[])
-    config = attrs.evolve(config, index=attrs.evolve(config.index, embedder=Hashing()))
+    config = keeping(workspace, strategy=CombinedStrategy(), postprocessors=[])
+    config = attrs.evolve(config, index=attrs.evolve(config.index, embedder=HashingEmbedder()))
     async with Memory(config, background=False) as memory:
-        memory.register_strategy("near", Nearest())
-        memory.register_strategy("by-words", Words())
+        memory.register_strategy("near", VectorStrategy())
+        memory.register_strategy("by-words", WordStrategy())
         kept = await memory.remember("Bananas are yellow.")
         note = await memory.remember("The passphrase is xylophonequartz.")
         await memory.index()
@@ -840,7 +840,7 @@ async def test_lines_that_say_nothing_are_said_nowhere_else(memory, write):
 async def test_a_file_that_is_known_by_a_link_is_changed_and_forgotten_as_such(workspace, write, tmp_path):
     real = write("notes/real.md", "xylophone quartz\n\ndogs\n")
     (workspace / "memory/link.md").symlink_to("../notes/real.md")
-    config = attrs.evolve(keeping(workspace), index=IndexConfig(chunker=Paragraphs()))
+    config = attrs.evolve(keeping(workspace), index=IndexConfig(chunker=ParagraphChunker()))
     async with Memory(config) as memory:
         note = await memory.edit("dogs and cats", path="memory/link.md", start=3)
         assert note.path == "memory/link.md"
@@ -865,7 +865,7 @@ async def test_the_other_name_of_a_forgotten_file_is_not_overlooked(memory, work
 
 
 async def test_forgetting_by_the_chunk_of_a_note_takes_no_neighbour_with_it(workspace):
-    async with Memory(keeping(workspace, chunker=Paragraphs())) as memory:  # for which a list is one chunk
+    async with Memory(keeping(workspace, chunker=ParagraphChunker())) as memory:  # for which a list is one chunk
         notices = [await memory.remember(fact, file="zoo.md") for fact in ("zebra one", "zebra two", "zebra three")]
         if notices[2].chunk is not None:
             await memory.forget(chunk=notices[2].chunk)

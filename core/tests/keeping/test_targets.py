@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from doubles import KEY, configured
+from redaction import KEY, configured
 
 from kipu import Memory
 from kipu.errors import FileChangedError, MemoryFileError, QueryError
