@@ -44,31 +44,6 @@ PAGES = [
 HOW_TO = [path for path in PAGES if path.parent.name == "how-to"]
 BEGINNING = "$ kipu demo\n...\n$ cd kipu-demo\n"
 
-# Pages that do not begin with the demo yet.
-MEMORY_FILES = {
-    "memory/decisions.md": """\
-        # Decisions
-
-        ## Cache
-
-        We use Redis as a cache, because the team knows it and one node is enough.
-
-        ## Database
-
-        PostgreSQL 16. Migrations are written by hand and reviewed by two people.
-        """,
-    "memory/2026-11-28.md": """\
-        # Saturday
-
-        Alice found the cause of ZX-99817: the retry queue was never emptied.
-        """,
-    "memory/team/people.md": """\
-        # People
-
-        Alice keeps the releases. Bob keeps the cluster.
-        """,
-}
-
 
 @attrs.frozen
 class Block:
@@ -106,10 +81,6 @@ def demo(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def workspace(tmp_path: Path, demo: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     shutil.copytree(demo, tmp_path / "kipu-demo")
-    for name, text in MEMORY_FILES.items():
-        path = tmp_path / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(textwrap.dedent(text), "utf-8")
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("PATH", sysconfig.get_path("scripts"), prepend=os.pathsep)
     monkeypatch.setenv("COLUMNS", "100")
@@ -199,6 +170,28 @@ def matches(expected: str, shown: str) -> bool:
 def clean(text: str) -> str:
     """Normalize white space: where a program gets a tab between columns, a page has spaces that align them."""
     return "\n".join(re.sub(r"(?<=\S)(?:\t| {2,})\s*", "  ", line.rstrip()) for line in text.strip().split("\n"))
+
+
+LINK = re.compile(r"(?<!!)\[[^\]]*\]\((?!https?:|mailto:|#)([^)\s#]+)[^)]*\)")
+READMES = [
+    page
+    for pattern in ("*.md", "benchmarks/*.md", "examples/**/*.md", "plugins/*/*/*.md")
+    for page in ROOT.glob(pattern)
+]
+
+
+@pytest.mark.parametrize("page", [*PAGES, *READMES], ids=lambda page: page.relative_to(ROOT).as_posix())
+def test_links_lead_to_files(page: Path) -> None:
+    assert [link for link in LINK.findall(page.read_text("utf-8")) if not (page.parent / link).exists()] == []
+
+
+def test_every_how_to_page_begins_with_the_command_that_makes_its_workspace() -> None:
+    assert [page.name for page in HOW_TO if not first_block(page).startswith(BEGINNING)] == []
+
+
+def first_block(page: Path) -> str:
+    runs = [block for block in blocks_of(page) if block.language in ("console", "python") and not block.excuse]
+    return runs[0].text if runs else BEGINNING
 
 
 # --- The checker itself --------------------------------------------------------------------------------------------
