@@ -7,8 +7,6 @@ written together with its chunks and never before them.
 from __future__ import annotations
 
 import asyncio
-import hashlib
-import os
 import time
 from typing import TYPE_CHECKING
 
@@ -20,9 +18,8 @@ from ..index.database import BUSY_SECONDS
 from ..index.queries import KnownFile, count_chunks, known_files
 from ..index.strategy_tables import Select, StrategyTables, change, rebuild, stale_tables, tables_of
 from ..types import Document, IndexReport, SkippedFile
-from ..workspace.paths import is_memory_file_name
-from ..workspace.text import NotTextError, decode
-from .compare import compare, is_settled, missing_folders
+from .compare import compare, missing_folders
+from .contents import read_contents
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -44,16 +41,6 @@ _ATTEMPTS = 5
 
 def ignore_progress(done: int, total: int) -> None:
     """Ignore the number of files or chunks done, and of all."""
-
-
-@attrs.frozen
-class _Content:
-    """What a file contains: its SHA-256, and its text or why it has none. ``found`` has a stamp that can be trusted."""
-
-    found: FoundFile
-    hash: str
-    text: str
-    problem: str | None = None
 
 
 @attrs.define
@@ -161,15 +148,20 @@ class Indexer:
 
         await change(self.context.database, self.tables, work, self.context.notices, wait)
 
-    async def refresh(self, paths: Sequence[str]) -> IndexReport:
-        """Index single files that were just written or removed; no others are looked at."""
+    async def refresh(self, paths: Sequence[str], *, force: bool = False, added: str | None = None) -> IndexReport:
+        """Index single files that were just written or removed; no others are looked at.
+
+        :param added: what a caller named the only file, if it is added to the memory and must be readable.
+        """
         start, report = time.perf_counter(), IndexReport()
         for _ in range(_ATTEMPTS):
             async with self.context.database.reader() as connection:
                 known = await known_files(connection, paths)
             found = {path: self.context.workspace.look(path) for path in paths}
             existing = [file for file in found.values() if file]
-            batch, report.skipped = await self._prepare(existing, known, _ByHash([]), False)
+            batch, report.skipped = await self._prepare(existing, known, _ByHash([]), force)
+            if added is not None:
+                _mark_added(batch, report.skipped, added)
             report.pending = [file.path for file in report.skipped]
             batch.removed = [known[path] for path, file in found.items() if file is None and path in known]
             if not await self._write(batch, report, BUSY_SECONDS):
@@ -183,40 +175,11 @@ class Indexer:
         :raises MemoryFileError: it is missing, a folder, not Markdown, excluded, or cannot be read.
         :raises OutsideWorkspaceError: it leads out of the workspace.
         """
-        start = time.perf_counter()
-        found = self._find(path)
-        for _ in range(_ATTEMPTS):
-            report = IndexReport()
-            async with self.context.database.reader() as connection:
-                known = await known_files(connection, [found.path])
-            batch, skipped = await self._prepare([found], known, _ByHash([]), force)
-            reasons = [file.reason for file in skipped] + [file.problem for file in batch.files if file.problem]
-            if reasons or not batch.files:
-                raise MemoryFileError(f"{path} {reasons[0] if reasons else 'does not exist any more'}.")
-            batch.files = [attrs.evolve(file, added=True) for file in batch.files]
-            if not await self._write(batch, report, BUSY_SECONDS):
-                break
+        found = self.context.workspace.find_memory_file(path)
+        report = await self.refresh([found.path], force=force, added=path)
         async with self.context.database.reader() as connection:
             report.chunks = await count_chunks(connection, self.context.scope.sources)
-        report.seconds = time.perf_counter() - start
         return report
-
-    def _find(self, path: str) -> FoundFile:
-        workspace = self.context.workspace
-        real = workspace.locate(path)
-        name = workspace.name_of(real)
-        if os.path.isdir(real):
-            raise MemoryFileError(f'{path} is a folder. Name folders in kipu.toml: [files] paths = ["..."].')
-        if not is_memory_file_name(name.rpartition("/")[2]):
-            raise MemoryFileError(f"{path} is not a Markdown file: its name must end in .md or .markdown.")
-        if workspace.excluded(name):
-            raise MemoryFileError(f"{path} is excluded by files.exclude in kipu.toml.")
-        if os.path.isfile(real) and os.path.getsize(real) > workspace.max_bytes:
-            raise MemoryFileError(f"{path} is larger than files.max_bytes in kipu.toml allows.")
-        found = workspace.look(name)
-        if found is None:
-            raise MemoryFileError(f"{path} does not exist, or is not a file.")
-        return found
 
     async def _write(self, batch: Batch, report: IndexReport | None, wait: float) -> set[str]:
         """Write a batch, count it, and return the files that another process wrote since it was prepared."""
@@ -249,7 +212,7 @@ class Indexer:
         self, files: Sequence[FoundFile], known: Mapping[str, KnownFile], vanished: _ByHash, force: bool
     ) -> tuple[Batch, list[SkippedFile]]:
         """Read and chunk files: return them as the index should have them, and those that must be tried again."""
-        contents, skipped = await asyncio.to_thread(_read, files)
+        contents, skipped = await asyncio.to_thread(read_contents, files)
         batch, identity = Batch(), self.chunker.identity
         changed: list[tuple[PreparedFile, Document]] = []
         for content in contents:
@@ -271,28 +234,12 @@ class Indexer:
         return batch, skipped
 
 
-def _read(files: Sequence[FoundFile]) -> tuple[list[_Content], list[SkippedFile]]:
-    """Read files; of those that cannot be read, return why."""
-    contents: list[_Content] = []
-    skipped: list[SkippedFile] = []
-    for found in files:
-        now = time.time_ns()
-        try:
-            with open(found.real, "rb") as file:
-                data = file.read()
-        except FileNotFoundError:
-            continue  # removed since the scan: the next run sees that
-        except OSError as error:
-            skipped.append(SkippedFile(found.path, f"cannot be read: {error.strerror or error}"))
-            continue
-        text, problem = "", None
-        try:
-            text = decode(data)
-        except NotTextError as error:
-            problem = str(error)
-        stamped = found if is_settled(found, now) else found._replace(mtime_ns=0, ctime_ns=0)
-        contents.append(_Content(stamped, hashlib.sha256(data).hexdigest(), text, problem))
-    return contents, skipped
+def _mark_added(batch: Batch, skipped: Sequence[SkippedFile], name: str) -> None:
+    """Mark the file of a batch as added by name; raise MemoryFileError if it could not be read."""
+    reasons = [file.reason for file in skipped] + [file.problem for file in batch.files if file.problem]
+    if reasons or not batch.files:
+        raise MemoryFileError(f"{name} {reasons[0] if reasons else 'does not exist any more'}.")
+    batch.files = [attrs.evolve(file, added=True) for file in batch.files]
 
 
 def _count(report: IndexReport, batch: Batch, ignored: set[str]) -> None:

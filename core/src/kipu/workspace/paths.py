@@ -208,6 +208,27 @@ class Workspace:
         fits = stat.S_ISREG(status.st_mode) and status.st_size <= self.max_bytes and self.allows(real)
         return stat_file(name, real, status) if fits else None
 
+    def find_memory_file(self, path: str) -> FoundFile:
+        """Return a file that a caller names, if it may be indexed.
+
+        :raises MemoryFileError: it is missing, a folder, not Markdown, too large or excluded.
+        :raises OutsideWorkspaceError: it leads out of the self.
+        """
+        real = self.locate(path)
+        name = self.name_of(real)
+        if os.path.isdir(real):
+            raise MemoryFileError(f'{path} is a folder. Name folders in kipu.toml: [files] paths = ["..."].')
+        if not is_memory_file_name(name.rpartition("/")[2]):
+            raise MemoryFileError(f"{path} is not a Markdown file: its name must end in .md or .markdown.")
+        if self.excluded(name):
+            raise MemoryFileError(f"{path} is excluded by files.exclude in kipu.toml.")
+        if os.path.isfile(real) and os.path.getsize(real) > self.max_bytes:
+            raise MemoryFileError(f"{path} is larger than files.max_bytes in kipu.toml allows.")
+        found = self.look(name)
+        if found is None:
+            raise MemoryFileError(f"{path} does not exist, or is not a file.")
+        return found
+
     def allows(self, real: str) -> bool:
         """Return whether a real path is in the workspace or in a configured folder, and in no hidden folder there."""
         for base in (self._real_root, *self._further):
