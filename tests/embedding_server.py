@@ -143,7 +143,6 @@ class EmbeddingServer:
         self._next: list[Fault | None] = []
         self._always: Fault | None = None
         self._spoiled: dict[str, Items] = {}
-        self._refused: dict[str, Status] = {}
         self._lock = threading.Lock()
         self._closing = threading.Event()
 
@@ -190,10 +189,6 @@ class EmbeddingServer:
         """Misbehave with every text that contains ``word``, and with no other text of the same request."""
         self._spoiled[word] = fault
 
-    def refuse(self, word: str, fault: Status) -> None:
-        """Refuse every request that has a text with ``word`` in it."""
-        self._refused[word] = fault
-
     def receive(self, request: Request) -> Fault | None:
         """Record a request, and return what is to go wrong with it."""
         with self._lock:
@@ -202,9 +197,6 @@ class EmbeddingServer:
         if self.key is not None and request.headers.get("authorization") != f"Bearer {self.key}":
             return Status(401, f"Incorrect API key provided: {request.headers.get('authorization', '')[7:]}.")
         too_long = [text for text in request.texts if self.max_characters and len(text) > self.max_characters]
-        refused = [self._refused[word] for word in self._refused if any(word in text for text in request.texts)]
-        if refused:
-            return refused[0]
         if fault is None and too_long:
             return Status(
                 400,

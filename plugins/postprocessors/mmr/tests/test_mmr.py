@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -210,6 +211,26 @@ def test_long_texts_are_compared_by_all_of_their_words():
     texts = [" ".join(words), " ".join(words[2_500:]), " ".join(words[:1_000]), "something else"]
     similarities = by_words(texts)
     assert similarities[np.triu_indices(4, 1)].tolist() == [0.5, 0.2, 0, 0, 0, 0]
+
+
+def test_the_work_grows_with_the_square_of_the_number_of_hits():
+    def calls(count: int) -> int:
+        hits = [hit(f"ferry {number} to port{number % 13}", 1 - number / count / 2, number) for number in range(count)]
+        counter = 0
+
+        def count_calls(*_: object) -> None:
+            nonlocal counter
+            counter += 1
+
+        sys.setprofile(count_calls)
+        try:
+            process(Mmr(), hits)
+        finally:
+            sys.setprofile(None)
+        return counter
+
+    calls(50)
+    assert calls(200) < 5 * calls(100)
 
 
 # --- The plugin ----------------------------------------------------------------------------------------------------

@@ -45,6 +45,16 @@ async def test_a_search_for_more_than_sqlite_vec_returns_finds_as_many(workspace
     assert len(await workspace.search(EAST, limit=4_500)) == 4_500
 
 
+async def test_sqlite_vec_finds_the_candidates(with_sqlite_vec, new_workspace):
+    statements: list[str] = []
+    async with new_workspace() as workspace:
+        await workspace.add([EAST, NORTH])
+        await workspace.connection.set_trace_callback(statements.append)
+        await workspace.search(EAST)
+    assert any("MATCH" in statement for statement in statements)
+    assert not any("vec_distance" in statement for statement in statements)
+
+
 async def test_filters_apply_before_the_limit(workspace):
     await workspace.add([[1, 0, number / 1000, 0] for number in range(300)], "memory/agent/near.md")
     [far] = await workspace.add([NORTH_EAST], "memory/team/far.md")
