@@ -145,7 +145,7 @@ async def test_a_closed_memory_refuses_every_call(memory, write):
     await memory.index()
     await memory.close()
     await memory.close()
-    for call in (memory.search, memory.remember, memory.add, memory.recall):
+    for call in (memory.search, memory.remember, memory.add):
         with pytest.raises(MemoryClosedError, match=r"^This memory is closed\. Open another one: Memory\(workspace\)$"):
             await call("apple")
     for call in (memory.index, memory.files, memory.status, memory.check, memory.check_embedder, memory.start_watching):

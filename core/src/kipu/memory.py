@@ -380,9 +380,9 @@ class Memory:
         :return: False if the workspace is already being watched, by this or another process.
         :raises IndexUnavailableError: the folder of the index cannot be written.
         """
+        self._context.database.check_open()
         from .watch import Watcher
 
-        self._context.database.check_open()
         if self._watching is not None:
             return True
 

@@ -22,16 +22,22 @@ def file(workspace):
     return workspace / ".kipu/plugins" / f"{__name__}.Filing".replace(".", "_") / "seen.txt"
 
 
-async def test_the_folder_of_a_strategy_is_kept_until_what_it_is_derived_from_is_gone(config, write, file):
-    write("memory/a.md", "apple\n\npear\n")
+async def test_the_folder_of_a_strategy_is_kept_until_everything_is_indexed_again(config, write, file):
+    write("memory/a.md", "apple\n")
     async with Memory(config(strategy=Filing())) as memory:
-        (result,) = await memory.search("apple")
+        await memory.search("apple")
         assert file.read_text() == "apple"
         await memory.index()
         assert file.exists()
         await memory.index(force=True)
         assert not file.parent.exists()
-        await memory.search("apple")
+
+
+@pytest.mark.services
+async def test_forgetting_clears_the_folder_of_a_strategy(config, write, file):
+    write("memory/a.md", "apple\n\npear\n")
+    async with Memory(config(strategy=Filing())) as memory:
+        (result,) = await memory.search("apple")
         assert file.exists()
         assert (await memory.forget(chunk=result.chunk)).complete
         assert not file.parent.exists()
@@ -54,6 +60,7 @@ class Raising(WordStrategy):
         raise ValueError("no disk")
 
 
+@pytest.mark.services
 @pytest.mark.parametrize(
     ("parts", "notice"),
     [
