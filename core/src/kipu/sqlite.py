@@ -5,15 +5,16 @@ from __future__ import annotations
 import asyncio
 import os
 import sqlite3
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable
+    from collections.abc import Awaitable, Iterator, Sequence
     from pathlib import Path
     from types import ModuleType
 
 __all__ = [
     "choose_driver",
+    "in_batches",
     "is_damage",
     "is_database_failure",
     "is_missing_table",
@@ -106,3 +107,13 @@ def uri_path(path: Path) -> str:
     text = path.as_posix()
     data = os.fsencode(text if text.startswith("/") else f"/{text}")
     return "".join(chr(byte) if byte < 0x80 and chr(byte) not in "%?#" else f"%{byte:02X}" for byte in data)
+
+
+def in_batches(values: Sequence[Any]) -> Iterator[tuple[str, Sequence[Any]]]:
+    """Split values into batches that one SQL statement takes, each with its placeholders.
+
+    SQLite's limit on parameters was 999 until version 3.32, and some builds still have it.
+    """
+    for start in range(0, len(values), 900):
+        batch = values[start : start + 900]
+        yield ", ".join("?" * len(batch)), batch

@@ -13,7 +13,7 @@ import pytest
 from embedders import OtherEmbedder, answering, fill, named
 
 from kipu import Memory
-from kipu.embedding.backlog import exclusive
+from kipu.embedding.lock import exclusive
 from kipu.errors import EmbedderError, IndexUnavailableError, MemoryClosedError, TextTooLongError
 from kipu.index.damage import find_damaged
 from kipu.testing import HashingEmbedder, ScriptedEmbedder, VectorStrategy
@@ -345,7 +345,7 @@ async def test_after_a_failed_write_searches_embed_nothing_for_a_minute_and_say_
 
     fill(write, 3)
     async with meaning() as memory:
-        monkeypatch.setattr("kipu.embedding.backlog.store", fail)
+        monkeypatch.setattr("kipu.embedding.storage.store", fail)
         for _ in range(3):
             results = await memory.search("note1")
             assert "What is new could not be embedded. The index cannot be written" in results.notices[0]

@@ -7,49 +7,29 @@ that fails alone is refused: it is named by file and line, and only retried by i
 
 from __future__ import annotations
 
-import asyncio
-import contextlib
-import os
-import shutil
 import sys
 import time
 from typing import TYPE_CHECKING
 
 import attrs
 
-from ..errors import EmbedderError, IndexUnavailableError
-from ..index.queries import read_snapshot
-from ..index.strategy_tables import change, rebuild, stale_tables, tables_of
-from ..index.vectors import BYTES_PER_NUMBER, count_pending, make_space, pending_texts, refuse, store
+from ..errors import EmbedderError
 from .client import embedding_text
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
-    from pathlib import Path
+    from collections.abc import Callable, Iterator, Sequence
 
-    from filelock import BaseFileLock
-
-    from ..context import Context
-    from ..index.database import Connection
-    from ..index.queries import Snapshot
-    from ..index.strategy_tables import Select, StrategyTables
     from ..index.vectors import PendingText
-    from ..types import Vectors, VectorSpace
     from .client import EmbedderClient
-    from .identity import ConfiguredEmbedder
+    from .storage import VectorStorage
 
-__all__ = ["Backlog", "EmbeddingReport", "exclusive"]
+__all__ = ["Backlog", "EmbeddingReport"]
 
-_TEXTS_READ = 1024
 _NAMED_REFUSALS = 5
 # How many calls may fail in a run; if refused texts are retried, in a row.
 _MAX_FAILURES = 16
 # A search does not probe an embedder after a call that took longer: the probe might take as long.
 _SLOW_SECONDS = 2.0
-# How large vectors are expected to be before the first one.
-_USUAL_DIMENSION = 1024
-_LOCK_FILE = "embedding.lock"
-_LOCK_POLL_SECONDS = 0.05
 
 
 @attrs.define
@@ -69,18 +49,13 @@ class _TooManyFailuresError(Exception):
 class Backlog:
     """What one embedder has not embedded yet.
 
-    :param retry_refused: whether refused texts are retried, and other processes are waited for.
-    :param busy_seconds: how long to wait for another process that writes to the index.
-    :param lock_seconds: how long to wait for another process that embeds, if ``retry_refused``.
+    :param retry_refused: whether refused texts are retried too.
     :param on_progress: called with the number of chunks done and of all chunks of this run.
     """
 
-    context: Context
-    embedder: ConfiguredEmbedder
+    storage: VectorStorage
     client: EmbedderClient
     retry_refused: bool
-    busy_seconds: float
-    lock_seconds: float
     on_progress: Callable[[int, int], None]
     _report: EmbeddingReport = attrs.field(factory=EmbeddingReport, init=False)
     _refused: dict[PendingText, str] = attrs.field(factory=dict, init=False)
@@ -92,77 +67,40 @@ class Backlog:
 
         :raises IndexUnavailableError: the index cannot be written.
         """
-        space, pending = await self._look()
-        if space is None or not pending:
-            return self._report
-        index = self.context.database.path
-        async with exclusive(index, self.lock_seconds if self.retry_refused else 0.0) as has_lock:
-            if has_lock:
-                await self._work_off(space, min(pending, limit))
-            elif self.retry_refused:
-                self.context.notices.add("Another process is embedding: what is pending is left to it.")
+        notices = self.storage.context.notices
+        texts = await self.storage.open(limit)
+        if texts or (self.retry_refused and self.storage.pending):
+            total = min(self.storage.pending, limit)
+            self.storage.check_room(total)
+            self.client.dimension = self.storage.space.dimension
+            try:
+                await self._embed_all(texts, total)
+            except EmbedderError as error:
+                self._report.failure = error
+            except _TooManyFailuresError as error:
+                notices.add(str(error))
+            await self._write_refusals()
+        notices.add(*self._refusals[:_NAMED_REFUSALS])
+        if (more := len(self._refusals) - _NAMED_REFUSALS) > 0:
+            notices.add(f"... and {more} more; they are found by words, and retried by: kipu index")
+        self._report.pending = self.storage.pending
         return self._report
 
-    async def _look(self) -> tuple[VectorSpace | None, int]:
-        """Return the space, which is made if something is pending, and how many chunks are."""
-        async with self.context.database.snapshot() as snapshot:
-            known = snapshot.spaces.get(self.embedder.identity)
-            space = known.space if known else None
-            pending = await count_pending(snapshot.connection, space, refused=self.retry_refused)
-        if pending and (known is None or known.recipe != self.embedder.recipe):
-            async with self.context.database.transaction(self.busy_seconds) as connection:
-                space = await self._make_space(connection)
-        return space, pending
-
-    async def _make_space(self, connection: Connection) -> VectorSpace:
-        known = (await read_snapshot(connection)).spaces.get(self.embedder.identity)
-        return await make_space(connection, known, self.embedder.identity, self.embedder.recipe)
-
-    async def _work_off(self, space: VectorSpace, total: int) -> None:
-        self.client.dimension = space.dimension
-        self._check_storage(total, space.dimension or _USUAL_DIMENSION)
-        try:
-            await self._embed_all(space, total)
-        except EmbedderError as error:
-            self._report.failure = error
-        except _TooManyFailuresError as error:
-            self.context.notices.add(str(error))
-        await self._write_refusals()
-        more = len(self._refusals) - _NAMED_REFUSALS
-        self.context.notices.add(*self._refusals[:_NAMED_REFUSALS])
-        if more > 0:
-            self.context.notices.add(f"... and {more} more; they are found by words, and retried by: kipu index")
-
-    def _check_storage(self, chunks: int, dimension: int) -> None:
-        """Check that vectors can be written, and that the disk has room for them, before paying for them."""
-        path = self.context.database.path
-        if not os.access(path, os.W_OK):
-            raise IndexUnavailableError(f"The index {path} cannot be written. Make the file and its folder writable.")
-        needed = 2 * chunks * dimension * BYTES_PER_NUMBER  # strategies may store as much again
-        if (free := shutil.disk_usage(path.parent).free) < needed:
-            raise IndexUnavailableError(
-                f"The disk is too full for the vectors of {chunks:,} chunks: {free / 1e6:.1f} MB are left in "
-                f"{path.parent}, and {needed / 1e6:.1f} MB are needed. Free some space and try again."
-            )
-
-    async def _embed_all(self, space: VectorSpace, total: int) -> None:
+    async def _embed_all(self, texts: list[PendingText], total: int) -> None:
+        """Embed texts and then all other pending ones, page by page, refused ones last."""
         done, before, refused = 0, sys.maxsize, False
-        while done < total:
-            limit = min(_TEXTS_READ, total - done)
-            async with self.context.database.reader() as connection:
-                texts = await pending_texts(connection, space, refused=refused, before=before, limit=limit)
+        while texts or (self.retry_refused and not refused):
             if texts:
-                for batch in _batches(texts, self.embedder.embedder.batch_size):
+                for batch in _batches(texts, self.client.embedder.batch_size):
                     await self._embed(batch)
                 await self._write_refusals()
                 done, before = done + len(texts), texts[-1].chunk_id
                 self.on_progress(done, total)
-            elif self.retry_refused and not refused:
-                refused, before = True, sys.maxsize
             else:
+                before, refused = sys.maxsize, True
+            if done >= total:
                 return
-
-    # --- one batch -------------------------------------------------------------------------------------------------
+            texts = await self.storage.read(total - done, before=before, refused=refused)
 
     async def _embed(self, texts: Sequence[PendingText]) -> None:
         """Embed and store texts. If that fails for one of them, bisect until it is found."""
@@ -180,14 +118,16 @@ class Backlog:
             await self._embed(texts[:middle])
             await self._embed(texts[middle:])
             return
-        bad = {text: vector for text, vector in zip(texts, vectors, strict=True) if isinstance(vector, str)}
-        if len(bad) == len(texts):
-            await self._check_embedder(self.client.unusable(bad[texts[0]]), time.monotonic() - start)
-        else:
-            good = zip(texts, vectors, strict=True)
-            await self._store({text.hash: vector for text, vector in good if not isinstance(vector, str)})
-            self._report.embedded += len(texts) - len(bad)
+        pairs = list(zip(texts, vectors, strict=True))
+        good = {text.hash: vector for text, vector in pairs if not isinstance(vector, str)}
+        bad = {text: vector for text, vector in pairs if isinstance(vector, str)}
+        if good:
+            await self.storage.store(good)
+            self.client.dimension = self.storage.space.dimension
+            self._report.embedded += len(good)
             self._failures = 0 if self.retry_refused else self._failures
+        else:
+            await self._check_embedder(self.client.unusable(bad[texts[0]]), time.monotonic() - start)
         self._refused |= bad
 
     async def _check_embedder(self, error: EmbedderError, seconds: float) -> None:
@@ -204,44 +144,16 @@ class Backlog:
                 f"Embedding was stopped after {self._failures} calls that failed, the last one with: {error}"
             )
 
-    async def _store(self, vectors: Mapping[str, Vectors]) -> None:
-        """Store vectors by the hash of their text, and add them to the tables of strategies."""
-        dimension = len(next(iter(vectors.values())))
-        as_bytes = {hash: vector.astype("<f4").tobytes() for hash, vector in vectors.items()}
-
-        async def work(snapshot: Snapshot, select: Select) -> None:
-            connection = snapshot.connection
-            known = snapshot.spaces.get(self.embedder.identity)
-            space = await make_space(connection, known, self.embedder.identity, self.embedder.recipe, dimension)
-            if known is None or known.space != space:
-                snapshot = await read_snapshot(connection)
-            tables = select(snapshot)
-            for each in stale_tables(snapshot, tables):
-                await rebuild(connection, each)
-            stored = await store(connection, space, as_bytes)
-            for each in tables:
-                if each.space == space:
-                    await each.remove(connection, stored.replaced)
-                    await each.add_vectors(connection, space, stored.vectors)
-
-        await change(self.context.database, self._tables, work, self.context.notices, self.busy_seconds)
-        self.client.dimension = dimension
-
-    def _tables(self, snapshot: Snapshot) -> list[StrategyTables]:
-        return tables_of(snapshot, self.context.components.indexed, self.embedder.identity)
-
     async def _write_refusals(self) -> None:
         """Record which texts were refused, and why."""
         refused, self._refused = self._refused, {}
         if not refused:
             return
-        async with self.context.database.transaction(self.busy_seconds) as connection:
-            space = await self._make_space(connection)
-            await refuse(connection, space, {text.hash: problem for text, problem in refused.items()})
+        await self.storage.refuse({text.hash: problem for text, problem in refused.items()})
         self._refusals += [
-            f'{text.path}:{text.start_line} was not embedded by "{self.embedder.name}": {problem.removesuffix(".")}.'
+            f'{text.path}:{text.start_line} was not embedded by "{self.client.name}": {problem.removesuffix(".")}.'
             for text, problem in refused.items()
-            if self.context.scope.sees(text.path)
+            if self.storage.context.scope.sees(text.path)
         ]
 
 
@@ -251,39 +163,3 @@ def _batches(texts: Sequence[PendingText], size: int) -> Iterator[list[PendingTe
     unique.sort(key=lambda text: len(text.text) + len(text.context), reverse=True)
     for start in range(0, len(unique), size):
         yield unique[start : start + size]
-
-
-# --- one process at a time -----------------------------------------------------------------------------------------
-
-
-@contextlib.asynccontextmanager
-async def exclusive(index: Path, seconds: float) -> AsyncIterator[bool]:
-    """Hold the lock on embedding for an index, so that no two processes embed the same texts.
-
-    Yield False if another process, or another memory of this one, holds it for longer than ``seconds``. Where files
-    cannot be locked, as on some network folders, go on without: at worst some texts are embedded twice.
-    """
-    from filelock import FileLock
-
-    lock = FileLock(index.with_name(_LOCK_FILE), thread_local=False)
-    end = time.monotonic() + seconds
-    try:
-        while not (is_free := _try_to_lock(lock)) and time.monotonic() < end:  # noqa: ASYNC110 (of processes)
-            await asyncio.sleep(_LOCK_POLL_SECONDS)
-        yield is_free
-    finally:
-        lock.release()
-
-
-def _try_to_lock(lock: BaseFileLock) -> bool:
-    """Take a lock unless it is taken. Return whether it is not."""
-    from filelock import Timeout
-
-    try:
-        if not os.path.islink(lock.lock_file):  # it could lead to any file
-            lock.acquire(timeout=0)
-    except Timeout:
-        return False
-    except (OSError, NotImplementedError):
-        pass
-    return True

@@ -16,19 +16,18 @@ from ..errors import EmbedderError, IndexUnavailableError, MemoryClosedError, Pl
 from ..index.damage import drop_damaged
 from ..index.database import BUSY_SECONDS
 from ..index.queries import read_snapshot
-from ..index.strategy_tables import change, retire, tables_of
-from ..index.vectors import count_pending, evict, evictable, mark_all_pending, reset_space
+from ..index.vectors import mark_all_pending, reset_space
 from .backlog import Backlog, EmbeddingReport
 from .client import BACKOFF_SECONDS, PROBE, EmbedderClient, Pauses
 from .identity import Embedders
+from .lock import exclusive
 from .query import QueryEmbedder, VectorState
+from .storage import VectorStorage
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from ..context import Context
-    from ..index.queries import Snapshot
-    from ..index.strategy_tables import Select, StrategyTables
     from ..types import QueryEmbedding
     from .identity import ConfiguredEmbedder
 
@@ -218,7 +217,7 @@ class Embeddings:
         for_search: bool = False,
         on_progress: Callable[[int, int], None] = ignore_progress,
     ) -> EmbeddingReport:
-        """Work off the backlog of an embedder, in a task that `close` can end.
+        """Work off the backlog of an embedder, unless another process does.
 
         :param for_search: whether to embed few texts, and to wait for nothing.
         """
@@ -227,17 +226,25 @@ class Embeddings:
                 pending=(await VectorState.read(self._context)).pending(embedder), failure=EmbedderError(reason)
             )
         client = EmbedderClient(embedder.name, embedder.embedder, backoff=() if for_search else self.backoff)
+        is_configured = embedder.identity == await self.identity()
         busy_seconds = _SEARCH_WAITS_SECONDS if for_search else BUSY_SECONDS
-        backlog = Backlog(self._context, embedder, client, retry_refused, busy_seconds, self.lock_seconds, on_progress)
-        report = await self._in_task(backlog, self.search_embeds if for_search else sys.maxsize)
+        storage = VectorStorage(self._context, embedder, is_configured, busy_seconds)
+        backlog = Backlog(storage, client, retry_refused, on_progress)
+        async with exclusive(self._context.database.path, self.lock_seconds if retry_refused else 0.0) as has_lock:
+            if has_lock:
+                report = await self._in_task(backlog, self.search_embeds if for_search else sys.maxsize)
+        if not has_lock:
+            report = EmbeddingReport(pending=(await VectorState.read(self._context)).pending(embedder))
+            if retry_refused and report.pending:
+                self._context.notices.add("Another process is embedding: what is pending is left to it.")
         if report.failure is not None:
             self._pauses.add(embedder, report.failure)
         elif report.embedded:
             self._pauses.end(embedder)
-        report.pending = await self._tidy(embedder, busy_seconds, has_changed=retry_refused or report.embedded > 0)
         return report
 
     async def _in_task(self, backlog: Backlog, limit: int) -> EmbeddingReport:
+        """Work off a backlog in a task that `close` can end."""
         self._check_open()
         run = asyncio.create_task(backlog.work_off(limit))
         self._runs.add(run)
@@ -254,31 +261,6 @@ class Embeddings:
     def _check_open(self) -> None:
         if self._closed:
             raise MemoryClosedError("The memory was closed while it was embedding. What was embedded so far is kept.")
-
-    async def _tidy(self, embedder: ConfiguredEmbedder, busy_seconds: float, *, has_changed: bool) -> int:
-        """Count what is pending. If nothing is, drop tables of other spaces, and cached vectors beyond the limit."""
-
-        def tables(snapshot: Snapshot) -> list[StrategyTables]:
-            return tables_of(snapshot, self._context.components.indexed, embedder.identity)
-
-        async with self._context.database.snapshot() as snapshot:
-            known = snapshot.spaces.get(embedder.identity)
-            space = known.space if known else None
-            pending = await count_pending(snapshot.connection, space)
-            if not has_changed or space is None:
-                return pending
-            if pending and await count_pending(snapshot.connection, space, refused=False):
-                return pending
-            has_others = any(each.space not in (None, space) for each in tables(snapshot))
-            evicted = await evictable(snapshot.connection, space, self._context.config.index.cache_bytes)
-        if (has_others or evicted) and embedder.identity == await self.identity():
-
-            async def work(snapshot: Snapshot, select: Select) -> None:
-                await retire(snapshot.connection, select(snapshot), space)
-                await evict(snapshot.connection, evicted)
-
-            await change(self._context.database, tables, work, self._context.notices, busy_seconds)
-        return pending
 
     # --- embedding again -------------------------------------------------------------------------------------------
 

@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
+from ..sqlite import in_batches
 from ..types import StoredChunk
 from ..workspace.paths import date_of, source_of
 from .queries import KnownFile, known_files
-from .vectors import attach_cached, detach, in_batches
+from .vectors import attach_cached, detach
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

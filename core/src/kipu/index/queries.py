@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import attrs
 
+from ..sqlite import in_batches
 from ..types import FileInfo, StoredChunk, VectorSpace
 from ..workspace.paths import ARCHIVE
-from .vectors import KnownSpace, in_batches
+from .vectors import KnownSpace
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence

@@ -10,16 +10,18 @@ keeps the order of the tables: it does not know the number of rows, and would of
 
 from __future__ import annotations
 
+import sys
 import time
 from typing import TYPE_CHECKING, NamedTuple
 
 import attrs
 
 from ..errors import EmbedderError
+from ..sqlite import in_batches
 from ..types import VectorSpace
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
     from typing import Any
 
     import aiosqlite
@@ -40,7 +42,6 @@ __all__ = [
     "evictable",
     "forget_vectors",
     "has_right_length",
-    "in_batches",
     "make_space",
     "mark_all_pending",
     "pending_texts",
@@ -56,13 +57,11 @@ BYTES_PER_NUMBER = 4
 
 # Vectors are stored with the length 1. If the square of a length is further from 1 than this, the vector is damaged.
 _TOLERANCE = 2e-3
+_PAGE = 1024
 
 
 class KnownSpace(NamedTuple):
-    """A space of the index, and the recipe for its embedder: JSON, without secrets.
-
-    The dimension is 0 until the first vector is stored.
-    """
+    """A space, with dimension 0 until the first vector is stored, and the recipe for its embedder: JSON, no secrets."""
 
     space: VectorSpace
     recipe: str
@@ -203,19 +202,24 @@ async def read_coverage(connection: aiosqlite.Connection) -> Coverage:
 
 
 async def pending_texts(
-    connection: aiosqlite.Connection, space: VectorSpace, *, refused: bool, before: int, limit: int
+    connection: aiosqlite.Connection,
+    space: VectorSpace,
+    limit: int,
+    *,
+    before: int = sys.maxsize,
+    refused: bool = False,
 ) -> list[PendingText]:
-    """Return chunks that are pending in a space, newest first.
+    """Return a page of the chunks that are pending in a space, newest first.
 
+    :param before: only chunks with a smaller id.
     :param refused: return those that the embedder refused, not the others.
-    :param before: only chunks with a smaller id, to page through them.
     """
     rows = await connection.execute_fetchall(
         "SELECT chunks.id, chunks.hash, files.path, chunks.start_line, chunks.heading, chunks.context, chunks.text "
         "FROM unembedded CROSS JOIN chunks ON space_id = ? AND chunks.id = chunk_id "
         "JOIN files ON files.id = chunks.file_id "
         f"WHERE chunk_id < ? AND unembedded.problem IS {'NOT ' if refused else ''}NULL ORDER BY chunk_id DESC LIMIT ?",
-        (space.id, before, limit),
+        (space.id, before, min(limit, _PAGE)),
     )
     return [PendingText._make(row) for row in rows]
 
@@ -328,6 +332,8 @@ async def evictable(connection: aiosqlite.Connection, space: VectorSpace, cache_
 async def evict(connection: aiosqlite.Connection, ids: Sequence[int]) -> None:
     """Delete vectors by their ids. Chunks that lose one are pending again."""
     gone = [(id,) for id in ids]
+    if not gone:
+        return
     await connection.executemany(
         "INSERT OR IGNORE INTO unembedded (space_id, chunk_id) SELECT space_id, chunks.id FROM embeddings "
         "JOIN chunks USING (hash) WHERE embeddings.id = ?",
@@ -374,13 +380,3 @@ def decode_vectors(vectors: Sequence[tuple[int, bytes]], dimension: int) -> tupl
         is_intact = np.abs(np.einsum("ij,ij->i", rows, rows) - 1.0) < _TOLERANCE
     ids = [id for (id, _), intact in zip(vectors, is_intact.tolist(), strict=True) if intact]
     return ids, rows if len(ids) == len(vectors) else rows[is_intact]
-
-
-def in_batches(values: Sequence[Any]) -> Iterator[tuple[str, Sequence[Any]]]:
-    """Split values into batches that one SQL statement takes, each with its placeholders.
-
-    SQLite's limit on parameters was 999 until version 3.32, and some builds still have it.
-    """
-    for start in range(0, len(values), 900):
-        batch = values[start : start + 900]
-        yield ", ".join("?" * len(batch)), batch

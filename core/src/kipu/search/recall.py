@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from ..errors import QueryError
 from ..index.queries import CHUNK_COLUMNS, CHUNKS_AND_FILES, stored_chunk
-from ..index.vectors import in_batches
+from ..sqlite import in_batches
 from ..types import Place, Recall, SearchResults
 
 if TYPE_CHECKING:
