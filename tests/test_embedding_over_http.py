@@ -96,7 +96,7 @@ async def test_an_index_that_was_built_without_vectors_gets_them(workspace, writ
         assert (results[0].path, results.degraded) == ("memory/007.md", False)
 
 
-async def test_an_outage_while_indexing_is_told_and_heals_by_itself(workspace, write, server):
+async def test_an_outage_while_indexing_is_reported_and_caught_up_with(workspace, write, server):
     fill(write, 20)
     server.then(None)
     server.always(Status(503))

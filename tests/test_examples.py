@@ -97,7 +97,7 @@ def run_program(program: str, *arguments: str) -> str:
     return done.stdout
 
 
-def test_an_agent_loop_recalls_what_it_was_told(tmp_path):
+def test_an_agent_loop_recalls_earlier_messages(tmp_path):
     (tmp_path / "memory").mkdir()
     printed = run_program(
         "agent_loop.py", str(tmp_path), "We chose Valkey.", "Which cache did we choose?", "We  chose Valkey."
@@ -140,7 +140,7 @@ def test_a_custom_strategy_finds_what_was_written_last(workspace):
     assert printed == "memory/2026-11-28.md:1-3  1.00\n"
 
 
-def test_a_session_without_a_flusher_is_told_what_to_configure(tmp_path):
+def test_a_session_without_a_flusher_says_what_to_configure(tmp_path):
     (tmp_path / "conversation.json").write_text(json.dumps([{"role": "user", "content": "We chose Valkey."}]), "utf-8")
     done = started("end_of_session.py", str(tmp_path), str(tmp_path / "conversation.json"))
     assert (done.returncode, done.stdout) == (1, "")
@@ -149,7 +149,7 @@ def test_a_session_without_a_flusher_is_told_what_to_configure(tmp_path):
 
 
 @pytest.mark.parametrize("program", sorted(path.name for path in EXAMPLES.glob("*.py")))
-def test_what_kipu_raises_is_said_in_a_line(tmp_path, program):
+def test_an_error_of_kipu_is_printed_in_one_line(tmp_path, program):
     conversation = tmp_path / "conversation.json"
     conversation.write_text("[]", "utf-8")
     missing = tmp_path / "missing"

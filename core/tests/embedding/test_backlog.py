@@ -170,7 +170,7 @@ async def test_the_embedder_with_more_vectors_answers_whatever_the_other_was_ref
 
 
 @pytest.mark.parametrize("again", [False, True])
-async def test_another_dimension_in_the_middle_is_said_once_and_blames_no_text(meaning, write, again):
+async def test_another_dimension_in_the_middle_is_reported_once_and_blames_no_text(meaning, write, again):
     fill(write, 40)
     async with meaning() as memory:
         await memory.index()
@@ -188,7 +188,7 @@ async def test_another_dimension_in_the_middle_is_said_once_and_blames_no_text(m
             assert [tuple(row) for row in refused] == [(0,)]
 
 
-async def test_copies_of_a_text_keep_no_other_from_being_told_apart_in_the_same_run(meaning, write):
+async def test_copies_of_a_refused_text_do_not_hide_other_texts_of_the_same_run(meaning, write):
     async with meaning(ScriptedEmbedder(script=[picky("POISON")])) as memory:
         write("memory/first.md", "first\n")
         await memory.index()

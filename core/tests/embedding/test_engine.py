@@ -223,7 +223,7 @@ async def test_what_was_embedded_before_an_outage_is_kept(meaning, write):
         (lambda rows: rows * 0, "returned no usable vector: the vector is zero"),
     ],
 )
-async def test_an_answer_that_cannot_be_is_not_stored(meaning, write, make, said):
+async def test_an_invalid_answer_is_not_stored(meaning, write, make, said):
     fill(write, 3)
     wrong = ScriptedEmbedder(script=[answering(make)])
     async with meaning(wrong) as memory:
@@ -320,7 +320,7 @@ async def test_what_an_embedder_says_of_itself_is_checked(meaning, write, wrong,
 
 
 @pytest.mark.parametrize("share", ["half", float("nan"), 2.0, ZeroDivisionError()])
-async def test_a_share_that_cannot_be_is_told_and_ends_no_search(meaning, write, share):
+async def test_an_invalid_share_is_reported_and_the_search_continues(meaning, write, share):
     @attrs.define
     class Unsure(HashingEmbedder):
         def unknown_share(self, text: str) -> float:
@@ -468,7 +468,7 @@ async def test_an_earlier_model_at_the_same_place_still_answers(meaning, write):
         assert (results[0].path, results.degraded) == ("memory/001.md", False)
 
 
-async def test_where_an_earlier_embedder_answers_for_one_that_fails_it_is_said(meaning, write):
+async def test_a_search_reports_that_the_earlier_embedder_answered(meaning, write):
     @attrs.define
     class Down(OtherEmbedder):
         script: Any = (EmbedderError("The key was refused (401)."),)
@@ -487,7 +487,7 @@ async def test_where_an_earlier_embedder_answers_for_one_that_fails_it_is_said(m
 
 
 @pytest.mark.parametrize("recipe", ["{", "5", '"hashing"', '{"use": 5}', "[]"])
-async def test_a_recipe_that_is_none_is_no_failure(meaning, write, recipe):
+async def test_an_invalid_recipe_is_no_failure(meaning, write, recipe):
     fill(write, 3)
     async with named(meaning("hashing"), hashing=HashingEmbedder) as memory:
         await memory.index()
@@ -546,7 +546,7 @@ async def test_one_text_that_a_provider_refuses_does_not_keep_the_others_from_be
         assert (await memory.search("note7"))[0].path == "memory/007.md"
 
 
-async def test_an_embedder_to_which_the_shortest_text_is_too_long_is_not_said_to_find_it_so(meaning, write):
+async def test_an_embedder_that_rejects_even_the_shortest_text_as_too_long_is_not_believed(meaning, write):
     write("memory/a.md", "one\n")
     async with meaning(ScriptedEmbedder(script=[TextTooLongError("Bad request (400).")])) as memory:
         report = await memory.index()
@@ -582,7 +582,7 @@ async def test_the_earlier_embedder_answers_also_after_two_changes(meaning, writ
         assert '"other" answers' in results.notices[0]
 
 
-async def test_vectors_go_on_answering_while_they_are_made_anew(meaning, write):
+async def test_old_vectors_answer_while_new_ones_are_made(meaning, write):
     fill(write, 3)
     async with meaning() as memory:
         await memory.index()

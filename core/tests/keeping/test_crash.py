@@ -150,7 +150,7 @@ async def test_where_a_process_is_killed_each_file_is_the_old_or_the_new(workspa
         for path, text in state(workspace).items():
             assert text in (BEFORE[path], after[path]), path
         if rounds % 4:
-            # Whoever opens it next finds all of it done, or nothing; and no stray file.
+            # The next process finds all of it done, or nothing, and no stray file.
             async with Memory(config) as memory:
                 results = await memory.search(SECRET)
                 assert {result.path for result in results} == {

@@ -223,7 +223,7 @@ async def test_a_search_finds_the_scope_and_its_archive_if_requested(alice):
     assert (results.notices, results.pending, results.stale) == ([], [], False)
 
 
-@pytest.mark.parametrize("source", ["bob", "memory", "external", "archive/bob", "al", "Alice", "", "%", "nobody"])
+@pytest.mark.parametrize("source", ["bob", "memory", "external", "archive/bob", "al", "Alice", "", "%", "missing"])
 async def test_another_source_is_refused_whether_it_exists_or_not(alice, source):
     errors = await errors_of(
         alice.search("alpha", source=source),

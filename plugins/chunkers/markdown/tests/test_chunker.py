@@ -50,7 +50,7 @@ def test_every_option_has_a_help_text():
         ),
     ],
 )
-def test_an_option_that_cannot_be_is_refused_with_what_to_do(options, message):
+def test_an_invalid_option_is_refused_with_advice(options, message):
     with pytest.raises(ValueError) as caught:  # noqa: PT011 (the whole message is compared below)
         MarkdownChunker(**options)
     assert str(caught.value) == message
@@ -202,7 +202,7 @@ def test_underlined_lines_are_headings():
         "- # no section",
     ],
 )
-def test_what_only_looks_like_a_heading_is_none(text):
+def test_a_line_that_only_resembles_a_heading_is_text(text):
     assert cut(text) == [Chunk(text, 1, text.count("\n") + 1)]
 
 

@@ -83,7 +83,7 @@ OWN_ANSWERS = {
         ("voyage/voyage-3.5", {"input_type": "document"}, {"input_type": "query"}),
     ],
 )
-async def test_a_provider_is_told_what_the_texts_are_for_where_it_wants_to_know(embeddings, model, document, query):
+async def test_a_provider_that_distinguishes_queries_from_documents_gets_the_role(embeddings, model, document, query):
     answer = OWN_ANSWERS.get(model.partition("/")[0])
     embeddings.always(answer and Raw(json.dumps(answer)))
     embeddings.key = None  # Gemini has a header of its own for it
@@ -104,7 +104,7 @@ async def test_a_provider_is_told_what_the_texts_are_for_where_it_wants_to_know(
         ("voyage/voyage-3.5", {"truncation": False}),
     ],
 )
-async def test_a_provider_that_would_cut_long_texts_is_told_to_refuse_them(embeddings, model, option):
+async def test_a_provider_that_truncates_is_asked_to_refuse_long_texts(embeddings, model, option):
     answer = OWN_ANSWERS.get(model.partition("/")[0])
     embeddings.always(answer and Raw(json.dumps(answer)))
     await make(embeddings, model=model).embed(["one", "two"], role="document")

@@ -55,7 +55,7 @@ ANYTHING = st.text(st.characters(exclude_categories=()))
 
 
 @given(st.lists(st.builds(Message, ANYTHING, ANYTHING | st.sampled_from(HOSTILE))))
-def test_whatever_is_said_is_read_as_it_was_said(messages):
+def test_any_text_of_a_message_arrives_unchanged(messages):
     written = transcript(messages)
     assert said(written) == messages
     assert f"{len(messages)} messages" in written.splitlines()[0]

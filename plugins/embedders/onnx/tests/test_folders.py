@@ -126,7 +126,7 @@ async def test_a_file_that_is_no_tokenizer_is_refused_by_name(folder):
         await Onnx(str(folder)).embed(["a cat"], role="document")
 
 
-def test_options_that_cannot_be_are_refused():
+def test_invalid_options_are_refused():
     with pytest.raises(ValueError, match="threads"):
         Onnx(threads=-1)
     with pytest.raises(TypeError, match="languages must be a list"):

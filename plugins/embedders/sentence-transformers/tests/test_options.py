@@ -87,13 +87,13 @@ def test_other_weights_of_the_same_size_change_the_identity_of_a_folder(tmp_path
     assert identity(one) != identity(other)
 
 
-def test_a_folder_without_a_model_is_said(tmp_path):
+def test_a_folder_without_a_model_is_reported(tmp_path):
     with pytest.raises(EmbedderError, match="has no model in it: neither"):
         _ = identity(tmp_path)
 
 
 @pytest.mark.parametrize("path", ["/nowhere/model", "./nowhere/model", "~/nowhere/model", "no such model", "a/b/c"])
-def test_a_path_without_a_folder_is_said(path):
+def test_a_path_without_a_folder_is_reported(path):
     with pytest.raises(EmbedderError, match=f"There is no folder .*{Path(path).name}, and a name on the Hugging Face"):
         _ = SentenceTransformers(path).identity
 
@@ -112,7 +112,7 @@ def test_a_path_without_a_folder_is_said(path):
         ("trust_remote_code = true", 'no option "trust_remote_code"'),
     ],
 )
-async def test_a_wrong_option_in_kipu_toml_is_said(tmp_path, options, message):
+async def test_an_invalid_option_in_kipu_toml_is_reported(tmp_path, options, message):
     write(tmp_path, options)
     async with Memory(tmp_path) as memory:
         with pytest.raises(ConfigurationError, match=message):

@@ -126,7 +126,7 @@ async def test_a_memory_is_embedded_with_what_kipu_toml_says(tmp_path: Path) -> 
 # --- what is missing, and quiet ------------------------------------------------------------------------------------
 
 
-async def test_a_folder_that_cannot_be_loaded_is_said(tmp_path: Path) -> None:
+async def test_a_folder_that_cannot_be_loaded_is_reported(tmp_path: Path) -> None:
     (tmp_path / "config.json").write_text("{}", "utf-8")
     with pytest.raises(EmbedderError, match=f"The model {tmp_path} cannot be loaded: "):
         await embed(SentenceTransformers(str(tmp_path)), "text")
@@ -137,7 +137,7 @@ import asyncio
 from kipu.errors import EmbedderError
 from kipu_embedder_sentence_transformers import SentenceTransformers
 try:
-    asyncio.run(SentenceTransformers("nobody/no-such-model").embed(["text"], role="query"))
+    asyncio.run(SentenceTransformers("kipu-tests/no-such-model").embed(["text"], role="query"))
 except EmbedderError as error:
     print(error)
 asyncio.run(SentenceTransformers({MODEL!r}).embed(["text"], role="query"))
@@ -162,7 +162,7 @@ def test_a_model_that_is_not_to_be_had_is_one_sentence_and_one_that_is_there_pri
         env={"HF_HOME": str(tmp_path), "PATH": "", **environment},
     )
     assert done.stdout == (
-        f'The model "nobody/no-such-model" is not on this machine, and {reason}, or name a folder: '
+        f'The model "kipu-tests/no-such-model" is not on this machine, and {reason}, or name a folder: '
         'model = "/path/of/the/model".\n'
     )
     assert not done.stderr

@@ -1,4 +1,4 @@
-"""Keys that look real and open nothing: made anew for each run of the tests, so that none is written anywhere."""
+"""Keys that look real and open nothing: generated in each run of the tests, so that none is stored."""
 
 from __future__ import annotations
 
@@ -197,7 +197,7 @@ def surroundings() -> dict[str, tuple[str, str]]:
         "Das Passwort lautet: §": ("Sommer2024!", "password"),
         "Le mot de passe est §": ("Sommer2024!", "password"),
         "La contraseña es §": ("Sommer2024!", "password"),
-        "password: § said nobody": ("hunter2", "password"),
+        "password: § said the log": ("hunter2", "password"),
         "token: §": (uuid(), "token"),
         "api\\_key: §": (some(LETTERS, 31) + "7", "API key"),
         "パスワード：§": (password(), "password"),

@@ -117,7 +117,7 @@ def test_what_follows_very_many_hits_stays_where_it_is():
     ],
     ids=["Chinese", "Japanese", "Korean", "Thai", "Hindi", "Russian", "emoji"],
 )
-def test_texts_are_told_apart_in_any_script(texts):
+def test_texts_differ_in_any_script(texts):
     _, alike, different = by_words(texts)[0]
     assert alike > 0.2
     assert different < 0.1
@@ -170,7 +170,7 @@ def test_the_most_relevant_is_first(hits, lambda_param):
 
 @settings(deadline=None, max_examples=60)
 @given(st.lists(st.sampled_from(WITHOUT_A_COMMON_TOKEN), min_size=1, unique=True), st.integers(1, 4))
-def test_with_lambda_0_what_the_first_said_already_comes_last(texts, copies):
+def test_with_lambda_0_repetitions_of_the_first_hit_come_last(texts, copies):
     hits = [hit(text, 1.0, number) for number, text in enumerate([texts[0]] * (copies + 1) + texts[1:])]
     assert order(Mmr(0), hits) == [0, *range(copies + 1, len(hits)), *range(1, copies + 1)]
 

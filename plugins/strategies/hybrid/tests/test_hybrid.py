@@ -81,7 +81,7 @@ async def test_at_most_as_many_as_asked_for_are_returned(answers):
 
 
 @pytest.mark.parametrize("method", ["search", "score", "score_files"])
-async def test_where_one_arm_fails_the_others_have_ended_when_that_is_told(answers, method):
+async def test_when_one_strategy_fails_the_others_have_ended_before_the_error_is_raised(answers, method):
     index = answers({"vector": FALLING, "keyword": {9: 0.5}}, files=OF_FILES)
     answer, ended = getattr(index, method), []
 
@@ -124,7 +124,7 @@ async def test_scores_stay_on_the_scale_of_the_arms(answers, fusion):
         (0.5, 0.25, (0.39 * 0.6 * 0.19 + 0.61 * 0.5 * 0.25) / (0.39 * 0.6 + 0.61 * 0.5)),
     ],
 )
-async def test_the_weight_of_an_arm_is_what_is_said_of_it_times_trust(answers, unknown, words, expected):
+async def test_the_weight_of_a_strategy_is_multiplied_by_its_confidence(answers, unknown, words, expected):
     index = answers({"vector": {1: 0.19}, "keyword": {1: words}})
     (hit,) = await Hybrid().search(query(unknown=unknown), index)
     assert hit.score == pytest.approx(expected, abs=5e-4)
@@ -207,7 +207,7 @@ async def test_whole_files_change_the_order_and_not_the_scores_of_the_places(ans
     assert len({hit.score for hit in hits}) == len(hits)
 
 
-async def test_without_weights_nobody_is_asked_of_files(answers):
+async def test_without_weights_for_files_no_strategy_scores_files(answers):
     index = answers({"vector": FALLING, "keyword": FALLING}, files=OF_FILES, paths=PATHS)
     hits = await Hybrid(file_weights={}).search(query(), index)
     assert (ids(hits), index.asked_of_files) == (list(FALLING), [])
@@ -218,7 +218,7 @@ async def test_an_arm_that_judges_no_files_changes_nothing(answers):
     assert await Hybrid().search(query(), silent) == await Hybrid(file_weights={}).search(query(), silent)
 
 
-async def test_a_file_that_cannot_be_judged_is_neither_better_nor_worse(answers):
+async def test_a_file_without_a_score_is_neither_raised_nor_lowered(answers):
     some = {"keyword": {"memory/best.md": 0.5, "memory/rest.md": 0.5}, "vector": {"memory/best.md": 0.9}}
     index = answers({"vector": FALLING, "keyword": FALLING}, files=some, paths=PATHS)
     assert ids(await Hybrid(file_weights={"vector": 5, "keyword": 5}).search(query(), index)) == list(FALLING)
@@ -291,7 +291,7 @@ def test_only_arms_can_be_asked_of_files():
     assert dict(Hybrid(arms={"graph": 1}, file_weights={"graph": 1}).file_weights) == {"graph": 1}
 
 
-def test_what_may_be_chosen_is_said_in_words():
+def test_an_invalid_choice_lists_the_valid_ones():
     choices = "score-and-rank, maximum, minmax, zscore, reciprocal-rank"
     with pytest.raises(ValueError, match=rf"^fusion must be one of {choices}, not 'rrf'$"):
         Hybrid(fusion="rrf")
@@ -314,6 +314,6 @@ def test_what_may_be_chosen_is_said_in_words():
         ("preset", "memsearch"),
     ],
 )
-def test_an_option_that_cannot_be_is_refused(option, value):
+def test_an_invalid_option_is_refused(option, value):
     with pytest.raises(ValueError, match=option):
         Hybrid(**{option: value})

@@ -195,7 +195,7 @@ async def test_a_chunk_with_an_identifier_is_asked_for_with_the_same_score(works
     assert await workspace.score("what about ZX-99817?", list(found)) == found
 
 
-async def test_nothing_is_said_of_chunks_that_are_not_indexed_or_of_a_query_without_words(workspace):
+async def test_unindexed_chunks_and_queries_without_words_get_no_score(workspace):
     [redis] = await workspace.add("redis")
     assert await workspace.score("redis", [redis + 1]) == {}
     assert await workspace.score("?!", [redis]) == {}
@@ -213,7 +213,7 @@ async def test_a_file_has_the_words_of_all_its_chunks(workspace):
     assert (await workspace.score_files("redis login elsewhere", paths))["memory/both.md"] < 1.0
 
 
-async def test_nothing_is_said_of_files_without_words_to_look_for(workspace):
+async def test_files_get_no_score_for_a_query_without_words(workspace):
     await workspace.add("redis")
     assert await workspace.score_files("?!", ["memory/notes.md"]) == {}
     assert await workspace.score_files("redis", []) == {}
@@ -293,7 +293,7 @@ def test_the_plugin_registers_its_strategy():
 
 
 @pytest.mark.parametrize("option", [field.name for field in attrs.fields(Keyword)])
-def test_an_option_that_cannot_be_is_refused(option):
+def test_an_invalid_option_is_refused(option):
     for value in (-1.0, float("nan"), float("inf")):
         with pytest.raises(ValueError, match=option):
             Keyword(**{option: value})

@@ -70,7 +70,7 @@ def test_the_answers_are_the_same_with_sqlite_vec_and_without_it(
 @pytest.mark.slow
 @given(rows=many_vectors(), query=ROWS, limit=st.integers(1, 6))
 @anything
-def test_no_chunk_that_is_not_a_candidate_is_nearer_than_is_said(few_candidates, new_workspace, rows, query, limit):
+def test_no_chunk_outside_the_candidates_is_nearer_than_the_bound(few_candidates, new_workspace, rows, query, limit):
     async def check() -> None:
         async with new_workspace(DIMENSION) as workspace:
             ids = await workspace.add(rows)

@@ -62,7 +62,7 @@ async def test_filters_apply_before_the_limit(workspace):
     assert [id for id, _ in await workspace.found(EAST, source="team", limit=1)] == [far]
     assert [id for id, _ in await workspace.found(EAST, since=date(2026, 3, 20), limit=1)] == [dated]
     assert await workspace.found(EAST, until=date(2026, 3, 19)) == []
-    assert await workspace.found(EAST, source="nobody") == []
+    assert await workspace.found(EAST, source="missing") == []
 
 
 async def test_a_query_without_a_vector_finds_nothing(workspace):
