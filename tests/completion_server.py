@@ -79,7 +79,7 @@ Script = str | Answer | Held | Fault | Callable[[Request], "str | Answer"]
 
 
 def prompt(request: Request, role: str) -> str:
-    """What a client sent as ``system``, ``user`` or ``assistant``."""
+    """Return what a client sent as ``system``, ``user`` or ``assistant``."""
     return "\n".join(message["content"] for message in request.body["messages"] if message["role"] == role)
 
 
@@ -129,7 +129,7 @@ class CompletionServer(EmbeddingServer):
 
 
 def _completion(answer: Answer, request: Request) -> dict[str, Any]:
-    """An answer in OpenAI's form."""
+    """Return an answer in OpenAI's form."""
     message = {"role": "assistant", "content": answer.text, **answer.message}
     completion: dict[str, Any] = {
         "id": "chatcmpl-1",

@@ -65,13 +65,13 @@ def build_wheels(projects: list[Path], folder: Path) -> None:
 
 @pytest.fixture(scope="session")
 def projects() -> list[Path]:
-    """The folders of all distributions of this repository."""
+    """Return the folders of all distributions of this repository."""
     return [ROOT, ROOT / "core", *sorted(path.parent for path in ROOT.glob("plugins/*/*/pyproject.toml"))]
 
 
 @pytest.fixture(scope="session")
 def wheels(projects: list[Path], tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with the wheels of all distributions of this repository."""
+    """Build a folder with the wheels of all distributions of this repository."""
     folder = tmp_path_factory.mktemp("wheels")
     build_wheels(projects, folder)
     return folder
@@ -79,13 +79,13 @@ def wheels(projects: list[Path], tmp_path_factory: pytest.TempPathFactory) -> Pa
 
 @pytest.fixture(scope="session")
 def example_projects() -> list[Path]:
-    """The folders of the plugins in ``examples/``."""
+    """Return the folders of the plugins in ``examples/``."""
     return sorted(path.parent for path in ROOT.glob("examples/*/pyproject.toml"))
 
 
 @pytest.fixture(scope="session")
 def everything(wheels: Path, tmp_path_factory: pytest.TempPathFactory) -> Environment:
-    """What ``pip install kipu`` gives."""
+    """Install what ``pip install kipu`` gives."""
     made = Environment.make(tmp_path_factory.mktemp("everything"))
     made.install(wheels, "kipu")
     return made
@@ -93,7 +93,7 @@ def everything(wheels: Path, tmp_path_factory: pytest.TempPathFactory) -> Enviro
 
 @pytest.fixture(scope="session")
 def kernel_alone(wheels: Path, tmp_path_factory: pytest.TempPathFactory) -> Environment:
-    """What ``pip install kipu-core`` gives."""
+    """Install what ``pip install kipu-core`` gives."""
     made = Environment.make(tmp_path_factory.mktemp("kernel"))
     made.install(wheels, "kipu-core")
     return made
@@ -101,7 +101,7 @@ def kernel_alone(wheels: Path, tmp_path_factory: pytest.TempPathFactory) -> Envi
 
 @pytest.fixture(scope="session")
 def with_examples(wheels: Path, example_projects: list[Path], tmp_path_factory: pytest.TempPathFactory) -> Environment:
-    """What ``pip install kipu`` gives, the plugins of ``examples/``, and pytest to run their tests."""
+    """Install what ``pip install kipu`` gives, the plugins of ``examples/``, and pytest to run their tests."""
     folder = tmp_path_factory.mktemp("example-wheels")
     build_wheels(example_projects, folder)
     made = Environment.make(tmp_path_factory.mktemp("with-examples"))

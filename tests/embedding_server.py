@@ -118,7 +118,7 @@ Fault = Status | Slow | Trickle | Raw | Redirect | Dropped | Items
 
 
 def vector_of(text: str, *, model: str, dimension: int) -> list[float]:
-    """The vector of a text: the sum of what its words hash to, of length 1."""
+    """Return the vector of a text: the sum of what its words hash to, of length 1."""
     total = [1e-3] * dimension
     for word in re.findall(r"\w+", text.lower()):
         digest = hashlib.shake_256(f"{model} {word}".encode()).digest(dimension)
@@ -206,7 +206,7 @@ class EmbeddingServer:
         return fault
 
     def answer(self, request: Request, change: Callable[[list[Item]], list[Item]]) -> dict[str, Any]:
-        """What a client gets whose request goes well, but for the change."""
+        """Answer a request that goes well, but for the change."""
         model, dimension = request.body.get("model", ""), request.body.get("dimensions") or self.dimension
         items: list[Item] = []
         for index, text in enumerate(request.texts):

@@ -51,7 +51,7 @@ def kernel_files(*without: str) -> list[str]:
 
 
 def loaded_by_memory() -> list[str]:
-    """The files of the kernel that ``from kipu import Memory`` loads."""
+    """Return the files of the kernel that ``from kipu import Memory`` loads."""
     program = (
         "import sys; from kipu import Memory; "
         "print(*(module.__file__ for name, module in sys.modules.items() if name.startswith('kipu')))"

@@ -37,7 +37,7 @@ def workspace(tmp_path: Path) -> Path:
 
 
 def found(environment: Environment, workspace: Path, *arguments: str) -> list[str]:
-    """The paths that a search finds."""
+    """Return the paths that a search finds."""
     done = environment.kipu("search", "ferry", "--json", *arguments, cwd=workspace)
     assert done.returncode == 0, done.stderr
     return [result["path"] for result in json.loads(done.stdout)["results"]]
@@ -80,7 +80,7 @@ def test_a_program_prints_where_it_stands(with_examples, workspace, program):
 
 
 def started(program: str, *arguments: str) -> subprocess.CompletedProcess[str]:
-    """A program that was run as its first lines say."""
+    """Run a program as its first lines say."""
     return subprocess.run(
         [sys.executable, str(EXAMPLES / program), *arguments],
         capture_output=True,
@@ -91,7 +91,7 @@ def started(program: str, *arguments: str) -> subprocess.CompletedProcess[str]:
 
 
 def run_program(program: str, *arguments: str) -> str:
-    """What a program prints."""
+    """Return what a program prints."""
     done = started(program, *arguments)
     assert done.returncode == 0, done.stderr
     return done.stdout

@@ -30,7 +30,7 @@ CONTRACT_OF_TESTS = CONTRACT | {"kipu.testing", "kipu.sync"}
 
 
 def imported(path: Path, package: str) -> Iterator[str]:
-    """The full names of all modules that a file imports, wherever in the file, also only for types."""
+    """Yield the full names of all modules that a file imports, wherever in the file, also only for types."""
     for node in ast.walk(ast.parse(path.read_text("utf-8"))):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)

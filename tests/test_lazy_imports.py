@@ -15,7 +15,7 @@ HEAVY_FOR_IMPORT = HEAVY | {"asyncio", "aiosqlite", "attrs", "click", "pluggy", 
 
 
 def loaded_by(code: str) -> set[str]:
-    """The top-level modules that a fresh interpreter has loaded after running ``code``."""
+    """Return the top-level modules that a fresh interpreter has loaded after running ``code``."""
     return {name.partition(".")[0] for name in modules_loaded_by(code)}
 
 

@@ -1,4 +1,4 @@
-"""What the kernel's tests share: a workspace of one's own, and memories on it that need no plugin."""
+"""What the kernel's tests share: memories on a workspace that need no plugin, and a place to install plugins in."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from kipu import MemoryConfig
 
-# A slow machine is no fault of what is tested.
+# A slow machine is no failure.
 settings.register_profile("kipu", deadline=None)
 settings.load_profile("kipu")
 
@@ -39,20 +39,20 @@ def config(kipu_config: Callable[..., MemoryConfig]) -> Callable[..., MemoryConf
 
 @pytest.fixture
 async def memory(config: Callable[..., MemoryConfig]) -> Any:
-    """A memory on the workspace."""
+    """Open a memory on the workspace."""
     async with Memory(config()) as memory:
         yield memory
 
 
 @pytest.fixture
 def embedder() -> ScriptedEmbedder:
-    """An embedder that hashes words, until its script says otherwise."""
+    """Make an embedder that hashes words until its script says otherwise."""
     return ScriptedEmbedder()
 
 
 @pytest.fixture
 def meaning(config: Callable[..., MemoryConfig], embedder: ScriptedEmbedder) -> Callable[..., Memory]:
-    """A memory that searches by vectors."""
+    """Make memories that search by vectors."""
 
     def meaning(embedder: Any = embedder, **search: Any) -> Memory:
         memory = Memory(config(index={"embedder": embedder}, **({"strategy": VectorStrategy()} | search)))
@@ -64,7 +64,7 @@ def meaning(config: Callable[..., MemoryConfig], embedder: ScriptedEmbedder) -> 
 
 @pytest.fixture
 def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Site]:
-    """A place to install plugins in, in which nothing is installed yet, whatever this Python has."""
+    """Make a place to install plugins in, where nothing is installed yet."""
     site = Site(tmp_path / "site-packages")
     monkeypatch.syspath_prepend(str(site.folder))
     monkeypatch.delenv("KIPU_DISABLE_PLUGINS", raising=False)

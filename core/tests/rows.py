@@ -30,7 +30,7 @@ STRATEGIES = "SELECT name, schema_version FROM strategies ORDER BY name"
 
 
 def with_doubles(workspace: Path) -> MemoryConfig:
-    """A configuration with the smallest chunker and strategy that the contract allows."""
+    """Configure a memory with the smallest chunker and strategy that the contract allows."""
     return MemoryConfig(
         workspace,
         index=IndexConfig(chunker=ParagraphChunker()),
@@ -39,7 +39,7 @@ def with_doubles(workspace: Path) -> MemoryConfig:
 
 
 def select(workspace: Path, statement: str) -> list[tuple[Any, ...]]:
-    """Rows of the index, read by a connection that is none of Kipu's.
+    """Return rows of the index, read by a connection that is none of Kipu's.
 
     By the same driver: two SQLite libraries in one process undo each other's locks.
     https://www.sqlite.org/howtocorrupt.html
@@ -50,13 +50,13 @@ def select(workspace: Path, statement: str) -> list[tuple[Any, ...]]:
 
 
 def rows(workspace: Path) -> dict[str, list[tuple[Any, ...]]]:
-    """Everything that the index says."""
+    """Return everything that the index says."""
     statements = {"files": FILES, "chunks": CHUNKS, "words": WORDS, "strategies": STRATEGIES}
     return {table: select(workspace, statement) for table, statement in statements.items()}
 
 
 def rows_made_afresh(workspace: Path, copy: Path, added: Sequence[str] = ()) -> dict[str, list[tuple[Any, ...]]]:
-    """What an index says that is made of the same files, copied to another folder."""
+    """Return what a new index of the same files says, copied to another folder."""
     copy_workspace(workspace, copy)
     try:
         with Memory(with_doubles(copy)) as memory:
@@ -86,7 +86,7 @@ def copy_workspace(workspace: Path, copy: Path) -> None:
 
 
 def is_sound(workspace: Path) -> bool:
-    """Whether SQLite finds nothing wrong with the index, and no row lacks the one that it belongs to."""
+    """Return whether SQLite finds nothing wrong with the index, and every row has the one that it refers to."""
     return select(workspace, "PRAGMA integrity_check") == [("ok",)] and not select(
         workspace, "PRAGMA foreign_key_check"
     )

@@ -36,7 +36,7 @@ class Done:
 
 @pytest.fixture
 def here(workspace: Path, site: Site, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A workspace with the standard plugins, in which the test stands."""
+    """Make a workspace with the standard plugins the current folder."""
     site.standard()
     monkeypatch.chdir(workspace)
     return workspace

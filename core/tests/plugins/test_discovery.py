@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 @pytest.fixture
 def path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The only place in which distributions are looked for."""
+    """Make the only place in which distributions are looked for."""
     monkeypatch.setattr(sys, "path", [str(tmp_path)])
     return tmp_path
 

@@ -180,7 +180,7 @@ REVEALING = ("bob", "xylophone", "stairs", "plans", "strangers")
 
 @pytest.fixture
 async def alice(workspace: Path, write: Any) -> AsyncIterator[Memory]:
-    """The memory of alice, beside what bob has, and what belongs to no scope."""
+    """Open the memory of alice, beside what bob has, and what belongs to no scope."""
     write("memory/bob/plans-for-summer.md", f"# Plans\n\n{SECRET}\n\nalpha of bob\n")
     write("memory/bob/2026-11-01.md", "alpha of strangers\n")
     write("memory/archive/bob/2025-11-01.md", "alpha old of bob\n")

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 @pytest.fixture
 def workspace(tmp_path: Path) -> Path:
-    """A long file in which every section speaks of ferries, and a short one."""
+    """Write a long file in which every section speaks of ferries, and a short one."""
     memory = tmp_path / "memory"
     memory.mkdir()
     sections = [f"## Harbour {number}\n\nThe ferry leaves at {number}:00.\n" for number in range(1, 6)]

@@ -16,27 +16,27 @@ URL_SAFE = LETTERS + "-_"
 
 
 def some(alphabet: str, length: int) -> str:
-    """A text of letters drawn by chance."""
+    """Make a text of letters drawn by chance."""
     return "".join(CHOICE.choices(alphabet, k=length))
 
 
 def encoded(text: str) -> str:
-    """The text in base 64 for URLs."""
+    """Return the text in base 64 for URLs."""
     return base64.urlsafe_b64encode(text.encode()).decode().rstrip("=")
 
 
 def uuid() -> str:
-    """A UUID drawn by chance."""
+    """Make a UUID drawn by chance."""
     return "-".join(some(HEX, length) for length in (8, 4, 4, 4, 12))
 
 
 def password() -> str:
-    """A password as people make them."""
+    """Make a password as people make them."""
     return some(LETTERS, 12) + "!x9"
 
 
 def armored(kind: str = "PRIVATE KEY") -> str:
-    """A private key as it is kept in a file."""
+    """Make a private key as it is kept in a file."""
     lines = [some(BASE64, 64) for _ in range(6)] + [some(BASE64, 22) + "=="]
     return "\n".join([f"-----BEGIN {kind}-----", *lines, f"-----END {kind}-----"])
 
@@ -206,7 +206,7 @@ def surroundings() -> dict[str, tuple[str, str]]:
 
 
 def in_sentences() -> dict[str, tuple[str, str]]:
-    """The same, for passwords as people write them into sentences and commands."""
+    """Do the same for passwords as people write them into sentences and commands."""
     word, mixed, phrase = "Sommer" + some(DIGITS, 4), "hunter2" + "hunter2", "Sommer " + some(DIGITS, 4)
     inside = {
         "The password is §": mixed,

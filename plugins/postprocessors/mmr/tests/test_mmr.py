@@ -35,7 +35,7 @@ def process(mmr: Mmr, hits: list[Hit]) -> list[Hit]:
 
 
 def order(mmr: Mmr, hits: list[Hit]) -> list[int]:
-    """The numbers of the hits, after."""
+    """Return the numbers of the hits, after."""
     return [found.chunk.id for found in process(mmr, hits)]
 
 

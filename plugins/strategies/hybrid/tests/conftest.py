@@ -56,5 +56,5 @@ class Answers:
 
 @pytest.fixture(scope="session")
 def answers() -> Callable[..., Any]:
-    """What makes an index of what its strategies answer."""
+    """Return what makes an index of the answers of its strategies."""
     return Answers

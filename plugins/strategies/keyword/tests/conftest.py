@@ -77,7 +77,7 @@ class Workspace:
         return [hit.chunk.text for hit in await self.search(text, **options)]
 
     def where(self, query: Query) -> tuple[str, list[Any]]:
-        """The filters of a query, as the kernel gives them."""
+        """Return the filters of a query, as the kernel gives them."""
         given = {"source = ?": query.source, "date >= ?": query.since, "date <= ?": query.until}
         conditions = {f"kipu_files.{name}": str(value) for name, value in given.items() if value is not None}
         return " AND ".join(conditions) or "1", list(conditions.values())
@@ -108,12 +108,12 @@ async def open_workspace(strategy: Keyword | None = None) -> AsyncIterator[Works
 
 @pytest.fixture
 async def workspace() -> AsyncIterator[Workspace]:
-    """An empty workspace."""
+    """Open an empty workspace."""
     async with open_workspace() as opened:
         yield opened
 
 
 @pytest.fixture(scope="session")
 def new_workspace() -> Callable[..., AbstractAsyncContextManager[Workspace]]:
-    """What opens an empty workspace: for tests that need many, or one with options."""
+    """Return what opens an empty workspace: for tests that need many, or one with options."""
     return open_workspace

@@ -93,7 +93,7 @@ class Workspace:
         await self.connection.executemany("DELETE FROM kipu_vectors WHERE chunk_id = ?", [(id,) for id in ids])
 
     def query(self, row: Any, **options: Any) -> Query:
-        """A query that means a vector."""
+        """Return a query for a vector."""
         return Query("anything", embedding=QueryEmbedding(self.space, unit(row)[0]), **options)
 
     async def search(self, row: Any, **options: Any) -> list[Hit]:
@@ -101,7 +101,7 @@ class Workspace:
         return await self.strategy.search(self.query(row, **options), self)
 
     async def found(self, row: Any, **options: Any) -> list[tuple[int, float]]:
-        """The ids and scores of what a search finds, best first."""
+        """Return the ids and scores of what a search finds, best first."""
         return [(hit.chunk.id, hit.score) for hit in await self.search(row, **options)]
 
     # --- What the kernel gives a strategy ---
@@ -171,12 +171,12 @@ def either_way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) 
 
 @pytest.fixture
 async def workspace(either_way: None) -> AsyncIterator[Workspace]:
-    """An empty workspace for vectors of four numbers."""
+    """Open an empty workspace for vectors of four numbers."""
     async with open_workspace() as opened:
         yield opened
 
 
 @pytest.fixture(scope="session")
 def new_workspace() -> Callable[..., AbstractAsyncContextManager[Workspace]]:
-    """What opens an empty workspace: for tests that need many, or one with other vectors."""
+    """Return what opens an empty workspace: for tests that need many, or one with other vectors."""
     return open_workspace
