@@ -1,7 +1,7 @@
-"""Takes keys, tokens and passwords out of a text before it is written.
+"""A write filter that removes keys, tokens and passwords from a text.
 
-`kipu_filter_redact.tokens` knows those that show by themselves what they are, `kipu_filter_redact.assignments` those
-that only their surroundings give away, as in ``password = ...``. Here they are replaced, and reported.
+`kipu_filter_redact.tokens` recognizes secrets by their own form, `kipu_filter_redact.assignments` by their context, as
+in ``password = ...``. This module replaces and reports them.
 """
 
 from __future__ import annotations
@@ -17,80 +17,80 @@ if TYPE_CHECKING:
 
     from kipu.types import Filtered, Register, WriteFilter
 
-    from .found import Found
+    from .secret import Secret
 
 __all__ = ["Redact"]
 
-_LINES_NAMED = 10
-# The labels that are spoken with a vowel first, though they are not written so.
-_SPOKEN_WITH_A_VOWEL = ("A", "E", "I", "O", "a", "npm", "xAI")
+_MAX_LISTED_LINES = 10
+# Labels that take the article "An": they begin with a vowel or are pronounced with one.
+_VOWELS = ("A", "E", "I", "O", "a", "npm", "xAI")
 
 
 def _values(allow: Sequence[str]) -> tuple[str, ...]:
-    # A text is a sequence of texts as well: each of its letters would be allowed.
+    # A str is a sequence of characters, each of which would be allowed.
     return allow if isinstance(allow, str) else tuple(allow)  # type: ignore[return-value]  # the validator refuses it
 
 
 def _check_allow(instance: Redact, attribute: attrs.Attribute[Any], value: object) -> None:
     if not isinstance(value, tuple):
-        raise TypeError('allow is a list of texts that may stay, as in allow = ["AKIAIOSFODNN7EXAMPLE"], not one text')
+        raise TypeError('allow must be a list of strings, such as allow = ["AKIAIOSFODNN7EXAMPLE"], not one string')
     for number, text in enumerate(value, start=1):
         if not isinstance(text, str) or not text.strip():
-            raise ValueError(f"allow is a list of texts that may stay: entry {number} is empty or not a text")
+            raise ValueError(f"allow must be a list of strings: entry {number} is empty or not a string")
 
 
 @attrs.frozen
 class Redact:
-    """Put ``[redacted: AWS access key]`` and the like in place of each key, token or password.
+    """Replace each key, token or password by a placeholder such as ``[redacted: AWS access key]``.
 
-    ``allow`` lists what may stay although it looks like one: the whole key or password, letter for letter.
+    ``allow`` lists keys and passwords to keep, each in full.
     """
 
     allow: tuple[str, ...] = attrs.field(
         default=(),
         converter=_values,
         validator=_check_allow,
-        metadata={"help": "Keys or passwords that may stay, each in full, such as those of documentation."},
+        metadata={"help": "Keys or passwords to keep, each in full, such as those of documentation."},
     )
 
     def filter(self, text: str, path: str) -> Filtered:
-        """Return the text without the secrets that it shows, and a sentence for each kind of them.
+        """Return the text without secrets, and a notice for each kind of secret.
 
-        All else stays as it is, and so does the number of lines. A text that was prepared before does not change.
+        The rest of the text and the number of lines do not change. Filtering a text twice changes nothing.
         """
         from kipu.types import Filtered
 
         notices: list[str] = []
-        # What stood beside a secret may only now be seen for one: nothing is left for a second time.
-        while secrets := self._secrets(text):
+        # A replacement can reveal a secret beside it, so repeat until none is found.
+        while secrets := self._find_secrets(text):
             notices += _describe(text, secrets)
             text = _replace(text, secrets)
         return Filtered(text, notices, secret=bool(notices))
 
-    def _secrets(self, text: str) -> list[Found]:
-        """The secrets in the text, by their place; where several overlap, one that covers all of them."""
+    def _find_secrets(self, text: str) -> list[Secret]:
+        """Return the secrets in the text by position. Overlapping ones are merged."""
         from .assignments import find_assigned
-        from .found import merge, unescaped
+        from .secret import merge, unescape
         from .tokens import find_tokens
 
-        plain = unescaped(text)
+        plain = unescape(text)
         found = [*find_tokens(text), *find_assigned(text)]
         if plain.text != text:
-            found += map(plain.back, [*find_tokens(plain.text), *find_assigned(plain.text)])
+            found += map(plain.locate, [*find_tokens(plain.text), *find_assigned(plain.text)])
         return merge(secret for secret in found if not self._is_allowed(text[secret.start : secret.end]))
 
     def _is_allowed(self, secret: str) -> bool:
-        from .found import unescaped
+        from .secret import unescape
 
-        return secret in self.allow or unescaped(secret).text in self.allow
+        return secret in self.allow or unescape(secret).text in self.allow
 
 
 def _placeholder(label: str) -> str:
     return f"[redacted: {label}]"
 
 
-def _replace(text: str, secrets: Sequence[Found]) -> str:
-    """Put placeholders in place of the secrets; the line ends within a secret stay."""
+def _replace(text: str, secrets: Sequence[Secret]) -> str:
+    """Replace the secrets by placeholders, and keep the line ends within a secret."""
     pieces: list[str] = []
     end = 0
     for secret in secrets:
@@ -100,8 +100,8 @@ def _replace(text: str, secrets: Sequence[Found]) -> str:
     return "".join([*pieces, text[end:]])
 
 
-def _describe(text: str, secrets: Sequence[Found]) -> list[str]:
-    """A sentence for each kind of secret, with the lines where they stood."""
+def _describe(text: str, secrets: Sequence[Secret]) -> list[str]:
+    """Return a sentence for each kind of secret, with its lines."""
     lines: dict[str, list[int]] = {}
     line, seen = 1, 0
     for secret in secrets:
@@ -112,8 +112,8 @@ def _describe(text: str, secrets: Sequence[Found]) -> list[str]:
 
 
 def _sentence(label: str, lines: Sequence[int]) -> str:
-    different = [str(line) for line in dict.fromkeys(lines)]
-    named, unnamed = different[:_LINES_NAMED], len(different) - _LINES_NAMED
+    distinct = [str(line) for line in dict.fromkeys(lines)]
+    named, unnamed = distinct[:_MAX_LISTED_LINES], len(distinct) - _MAX_LISTED_LINES
     if unnamed > 0:
         where = f"lines {', '.join(named)} and {unnamed} more"
     elif len(named) > 1:
@@ -122,7 +122,7 @@ def _sentence(label: str, lines: Sequence[int]) -> str:
         where = f"line {named[0]}"
     if len(lines) > 1:
         return f"{len(lines)} {label}s in {where} were replaced by {_placeholder(label)}."
-    article = "An" if label.startswith(_SPOKEN_WITH_A_VOWEL) else "A"
+    article = "An" if label.startswith(_VOWELS) else "A"
     return f"{article} {label} in {where} was replaced by {_placeholder(label)}."
 
 

@@ -1,11 +1,11 @@
-r"""Secrets that show by themselves what they are: most services begin their keys with letters of their own.
+r"""Secrets with a known form: most services begin their keys with a fixed prefix.
 
-Each kind has a label, a pattern, and hints: texts without which it cannot be there. Looking for them
-costs next to nothing, and a pattern is only compiled for a text that has one. A pattern has a group ``secret`` where
-not all that it matches is secret. So that time stays linear, no pattern has a repetition without an end, other than one
-that cannot begin anew within what it matched; and one that looks at what stands before it looks after itself as well.
+Each kind has a label, a pattern, and hints: a text without any of the hints cannot contain it. Searching for hints is
+cheap, and a pattern is only compiled for a text that has one. The group ``secret`` marks the secret if the pattern
+matches more than that. To keep the time linear, repetitions in patterns are bounded, except those that cannot match
+again within their own match, and patterns with a lookbehind check the end as well.
 
-Where a service documents the format of its keys, a comment says under which title; the others are known by their keys.
+A comment names the title of the page on which a service documents the format; other patterns follow issued keys.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 import attrs
 
-from .found import Found
+from .secret import Secret
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -31,30 +31,29 @@ class _Kind:
     hints: tuple[str, ...]
 
 
-def _starts(label: str, pattern: str, *hints: str) -> _Kind:
-    """A kind that its first letters give away, wherever they stand."""
+def _pattern(label: str, pattern: str, *hints: str) -> _Kind:
+    """Return a kind whose pattern is unambiguous anywhere in a text."""
     return _Kind(label, pattern, hints)
 
 
-_NOTHING_AFTER = "(?![A-Za-z0-9+-]|_[A-Za-z0-9])"
+_END = "(?![A-Za-z0-9+-]|_[A-Za-z0-9])"
 
 
-def _alone(label: str, first: str, rest: str) -> _Kind:
-    r"""A kind that could be a part of something else, such as an encoded image: it must stand alone.
+def _word(label: str, first: str, rest: str) -> _Kind:
+    r"""Return a kind that must be a whole word, since it could be a part of something else, such as an encoded image.
 
-    In JSON that is a text within a text, what stands before it may be the letter of an escaped line end; in Markdown,
-    the _ of emphasis. What stands before is looked at after the first letters: a pattern that begins with letters is
-    found many times faster.
+    An escaped line end (in JSON within a string) and the _ of emphasis (in Markdown) may precede it. The lookbehind
+    follows the first letters, because a pattern that begins with letters is found many times faster.
     """
     letters = re.escape(first)
     before = rf"(?:(?<![A-Za-z0-9+-]{letters})(?<![A-Za-z0-9]_{letters})|(?<=\\[nrt]{letters}))"
-    return _Kind(label, rf"{letters}{before}(?:{rest}){_NOTHING_AFTER}", (first,))
+    return _Kind(label, rf"{letters}{before}(?:{rest}){_END}", (first,))
 
 
-# What may stand between the lines of a key: indentation and quotation marks of Markdown, line ends as such or escaped.
+# Between the lines of a key: indentation, Markdown's quotation marks, and line ends, escaped or not.
 _GAP = r"(?:\\[rnt]|[ \t\r\n>])*+"
 _PRIVATE_KEY = (
-    # RFC 7468 (PKCS 8, and the older labels), RFC 4880 6.2 (PGP), and what ssh-keygen writes.
+    # RFC 7468 (PKCS 8, and the older labels), RFC 4880 6.2 (PGP), and the format of ssh-keygen.
     r"-----BEGIN [A-Z0-9 ]{0,30}PRIVATE KEY(?: BLOCK)?-----"
     rf"(?:{_GAP}[A-Z][A-Za-z-]{{1,20}}: [^\r\n\\]{{0,200}}){{0,8}}+{_GAP}"
     rf"(?P<secret>[A-Za-z0-9+/=]{{16,}}+(?:{_GAP}[A-Za-z0-9+/=]{{16,}}+)*+"
@@ -63,41 +62,41 @@ _PRIVATE_KEY = (
 _PUTTY_KEY = r"Private-Lines: \d{1,3}[ \t]*\r?\n(?P<secret>[A-Za-z0-9+/=]{16,}+(?:\r?\n[A-Za-z0-9+/=]{4,}+)*+)"
 
 _KINDS = (
-    _starts("private key", _PRIVATE_KEY, "PRIVATE KEY"),
-    _starts("private key", _PUTTY_KEY, "Private-Lines"),
+    _pattern("private key", _PRIVATE_KEY, "PRIVATE KEY"),
+    _pattern("private key", _PUTTY_KEY, "Private-Lines"),
     # age-encryption.org/v1
-    _alone("age private key", "AGE-SECRET-KEY-1", r"[A-Z0-9]{58}"),
+    _word("age private key", "AGE-SECRET-KEY-1", r"[A-Z0-9]{58}"),
     # --- Clouds
     # AWS, IAM user guide: "IAM identifiers", unique ID prefixes.
-    _alone("AWS access key", "AKIA", r"[A-Z0-9]{16}"),
-    _alone("AWS access key", "ASIA", r"[A-Z0-9]{16}"),
-    _alone("AWS access key", "ABIA", r"[A-Z0-9]{16}"),
-    _alone("AWS access key", "ACCA", r"[A-Z0-9]{16}"),
+    _word("AWS access key", "AKIA", r"[A-Z0-9]{16}"),
+    _word("AWS access key", "ASIA", r"[A-Z0-9]{16}"),
+    _word("AWS access key", "ABIA", r"[A-Z0-9]{16}"),
+    _word("AWS access key", "ACCA", r"[A-Z0-9]{16}"),
     # Google Cloud: "API keys", "OAuth 2.0", and their shapes in GitHub's "Supported secret scanning patterns".
-    _alone("Google API key", "AIza", r"[A-Za-z0-9_-]{35}"),
-    _alone("Google API key", "AQ.Ab8RN6", r"[A-Za-z0-9_-]{44}"),
-    _alone("Google OAuth secret", "GOCSPX-", r"[A-Za-z0-9_-]{28}"),
-    _alone("Google OAuth token", "ya29.", r"[A-Za-z0-9_-]{30,1000}"),
+    _word("Google API key", "AIza", r"[A-Za-z0-9_-]{35}"),
+    _word("Google API key", "AQ.Ab8RN6", r"[A-Za-z0-9_-]{44}"),
+    _word("Google OAuth secret", "GOCSPX-", r"[A-Za-z0-9_-]{28}"),
+    _word("Google OAuth token", "ya29.", r"[A-Za-z0-9_-]{30,1000}"),
     # Azure: "Configure Azure Storage connection strings", "Service Bus access control with SAS", "Create a SAS".
-    _starts(
+    _pattern(
         "Azure key", r"(?:Account|SharedAccess)Key=(?P<secret>[A-Za-z0-9+/]{40,90}={0,2})", "AccessKey=", "AccountKey="
     ),
-    _starts("Azure signature", r"[?&;]sig=(?P<secret>[A-Za-z0-9%+/]{40,120}={0,2})", "sig="),
+    _pattern("Azure signature", r"[?&;]sig=(?P<secret>[A-Za-z0-9%+/]{40,120}={0,2})", "sig="),
     # Microsoft Entra ID: "App registrations, client secrets", as issued.
-    _starts(
+    _pattern(
         "Azure client secret",
         r"(?<![A-Za-z0-9_~.+-])[A-Za-z0-9_~.]{3}\dQ~[A-Za-z0-9_~.-]{31,34}(?![A-Za-z0-9_~.+-])",
         *(f"{digit}Q~" for digit in range(10)),
     ),
-    _starts("DigitalOcean token", r"do[opr]_v1_[a-f0-9]{64}", "dop_v1_", "doo_v1_", "dor_v1_"),
-    _starts("Cloudflare token", r"cf[ua]t_[A-Za-z0-9]{48}", "cfut_", "cfat_"),
-    _starts("Fly.io token", r"FlyV1 (?P<secret>fm\d_[A-Za-z0-9+/=,_-]{60,2000})", "FlyV1"),
-    _alone("Render key", "rnd_", r"[A-Za-z0-9]{28}"),
-    _alone("Heroku key", "HRKU-", r"[A-Za-z0-9_-]{36,60}"),
-    _alone("Alibaba Cloud access key", "LTAI", r"[A-Za-z0-9]{17,21}"),
+    _pattern("DigitalOcean token", r"do[opr]_v1_[a-f0-9]{64}", "dop_v1_", "doo_v1_", "dor_v1_"),
+    _pattern("Cloudflare token", r"cf[ua]t_[A-Za-z0-9]{48}", "cfut_", "cfat_"),
+    _pattern("Fly.io token", r"FlyV1 (?P<secret>fm\d_[A-Za-z0-9+/=,_-]{60,2000})", "FlyV1"),
+    _word("Render key", "rnd_", r"[A-Za-z0-9]{28}"),
+    _word("Heroku key", "HRKU-", r"[A-Za-z0-9_-]{36,60}"),
+    _word("Alibaba Cloud access key", "LTAI", r"[A-Za-z0-9]{17,21}"),
     # --- Code and packages
     # GitHub docs: "About authentication to GitHub", token formats.
-    _starts(
+    _pattern(
         "GitHub token",
         r"gh[pousr]_[A-Za-z0-9]{36,255}|github_pat_[A-Za-z0-9_]{70,255}",
         "ghp_",
@@ -108,108 +107,110 @@ _KINDS = (
         "github_pat_",
     ),
     # GitLab docs: "GitLab token overview", token prefixes.
-    _starts(
+    _pattern(
         "GitLab token",
         r"gl(?:pat|dt|rt|rtr|cbt|ptt|ft|imt|agent|oas|soat|ffct)-[A-Za-z0-9_-]{20,300}(?:\.[A-Za-z0-9_-]{2,20}){0,2}",
         "gl",
     ),
-    _starts("npm token", r"npm_[A-Za-z0-9]{36}", "npm_"),  # GitHub blog: "npm's new access token format"
-    _starts("PyPI token", r"pypi-[A-Za-z0-9_-]{50,1000}", "pypi-"),  # a macaroon: PyPI help, "How can I use API tokens"
-    _starts("RubyGems key", r"rubygems_[a-f0-9]{48}", "rubygems_"),
-    _starts("Docker Hub token", r"dckr_[po]at_[A-Za-z0-9_-]{27,40}", "dckr_"),
-    _alone("Artifactory key", "AKCp", r"[A-Za-z0-9]{69}"),
-    _alone("Artifactory key", "cmVmd", r"[A-Za-z0-9]{59}"),
-    _starts("Terraform token", r"[A-Za-z0-9]{14}\.atlasv1\.[A-Za-z0-9_=-]{60,70}", ".atlasv1."),
-    _starts("Vault token", r"hv[sbr]\.[A-Za-z0-9_-]{24,300}", "hvs.", "hvb.", "hvr."),  # Vault docs: "Tokens"
-    _alone("Doppler token", "dp.", r"(?:pt|st|sa|ct|scim|audit)\.(?:[a-z0-9_-]{2,35}\.)?[A-Za-z0-9]{40,44}"),
-    _starts("CircleCI token", r"CCI(?:PAT|PRJ)_[A-Za-z0-9]{22}_[a-f0-9]{40}", "CCIPAT_", "CCIPRJ_"),
+    _pattern("npm token", r"npm_[A-Za-z0-9]{36}", "npm_"),  # GitHub blog: "npm's new access token format"
+    _pattern(
+        "PyPI token", r"pypi-[A-Za-z0-9_-]{50,1000}", "pypi-"
+    ),  # a macaroon: PyPI help, "How can I use API tokens"
+    _pattern("RubyGems key", r"rubygems_[a-f0-9]{48}", "rubygems_"),
+    _pattern("Docker Hub token", r"dckr_[po]at_[A-Za-z0-9_-]{27,40}", "dckr_"),
+    _word("Artifactory key", "AKCp", r"[A-Za-z0-9]{69}"),
+    _word("Artifactory key", "cmVmd", r"[A-Za-z0-9]{59}"),
+    _pattern("Terraform token", r"[A-Za-z0-9]{14}\.atlasv1\.[A-Za-z0-9_=-]{60,70}", ".atlasv1."),
+    _pattern("Vault token", r"hv[sbr]\.[A-Za-z0-9_-]{24,300}", "hvs.", "hvb.", "hvr."),  # Vault docs: "Tokens"
+    _word("Doppler token", "dp.", r"(?:pt|st|sa|ct|scim|audit)\.(?:[a-z0-9_-]{2,35}\.)?[A-Za-z0-9]{40,44}"),
+    _pattern("CircleCI token", r"CCI(?:PAT|PRJ)_[A-Za-z0-9]{22}_[a-f0-9]{40}", "CCIPAT_", "CCIPRJ_"),
     # --- Language models
-    _starts("Anthropic key", r"sk-ant-[A-Za-z0-9_-]{40,300}", "sk-ant-"),  # Claude API docs, as issued
-    _starts("OpenRouter key", r"sk-or-v\d-[a-f0-9]{64}", "sk-or-v"),
+    _pattern("Anthropic key", r"sk-ant-[A-Za-z0-9_-]{40,300}", "sk-ant-"),  # Claude API docs, as issued
+    _pattern("OpenRouter key", r"sk-or-v\d-[a-f0-9]{64}", "sk-or-v"),
     # OpenAI docs: "Production best practices", keys of projects and of service accounts; the older ones have a mark.
-    _alone(
+    _word(
         "OpenAI key", "sk-", r"(?:proj|svcacct|admin|None)-[A-Za-z0-9_-]{40,300}|[A-Za-z0-9]{20}T3BlbkFJ[A-Za-z0-9]{20}"
     ),
     # DeepSeek, Moonshot and more
-    _alone("API key", "sk-", r"(?=[a-zA-Z]{0,40}[0-9])[A-Za-z0-9]{32,100}"),
-    _alone("Hugging Face token", "hf_", r"[A-Za-z]{34}"),
-    _alone("Hugging Face token", "api_org_", r"[A-Za-z]{34}"),
-    _alone("Groq key", "gsk_", r"[A-Za-z0-9]{52}"),
-    _alone("Replicate token", "r8_", r"[A-Za-z0-9]{37}"),
-    _alone("Perplexity key", "pplx-", r"[A-Za-z0-9]{48}"),
-    _alone("xAI key", "xai-", r"[A-Za-z0-9_-]{70,120}"),
-    _starts("LangSmith key", r"lsv2_[ps][tk]_[a-f0-9]{32}_[a-f0-9]{10}", "lsv2_"),
-    _alone("Pinecone key", "pcsk_", r"[A-Za-z0-9]{5,6}_[A-Za-z0-9]{63}"),
+    _word("API key", "sk-", r"(?=[a-zA-Z]{0,40}[0-9])[A-Za-z0-9]{32,100}"),
+    _word("Hugging Face token", "hf_", r"[A-Za-z]{34}"),
+    _word("Hugging Face token", "api_org_", r"[A-Za-z]{34}"),
+    _word("Groq key", "gsk_", r"[A-Za-z0-9]{52}"),
+    _word("Replicate token", "r8_", r"[A-Za-z0-9]{37}"),
+    _word("Perplexity key", "pplx-", r"[A-Za-z0-9]{48}"),
+    _word("xAI key", "xai-", r"[A-Za-z0-9_-]{70,120}"),
+    _pattern("LangSmith key", r"lsv2_[ps][tk]_[a-f0-9]{32}_[a-f0-9]{10}", "lsv2_"),
+    _word("Pinecone key", "pcsk_", r"[A-Za-z0-9]{5,6}_[A-Za-z0-9]{63}"),
     # --- Messages
     # Slack docs: "Tokens", and "Sending messages using incoming webhooks".
-    _starts(
+    _pattern(
         "Slack token", r"xox[abeoprs](?:\.xox[bp])?-[A-Za-z0-9-]{20,300}|xapp-\d-[A-Za-z0-9-]{40,300}", "xox", "xapp-"
     ),
-    _starts(
+    _pattern(
         "Slack webhook",
         r"hooks\.slack\.com/(?P<secret>(?:services|workflows|triggers)/[A-Za-z0-9/_-]{30,120})",
         "hooks.slack.com/",
     ),
     # Discord docs: "Reference, authentication", and "Webhook resource".
-    # The first part is the number of the bot in base 64, which begins with one of these.
+    # The first part is the bot's number in base 64, which begins with one of these.
     *(
-        _alone(
+        _word(
             "Discord bot token",
             first,
             r"(?=[A-Za-z.]{0,80}[0-9])[A-Za-z0-9_-]{22,26}\.[A-Za-z0-9_-]{6}\.[A-Za-z0-9_-]{27,45}",
         )
         for first in ("MT", "Mj", "Mz", "ND", "NT", "Nj", "Nz", "OD", "OT")
     ),
-    _starts(
+    _pattern(
         "Discord webhook",
         r"discord(?:app)?\.com/api/webhooks/(?P<secret>\d{17,20}/[A-Za-z0-9_-]{60,80})",
         "/api/webhooks/",
     ),
-    _starts(
+    _pattern(
         "Teams webhook", r"\.webhook\.office\.com/(?P<secret>webhookb2/[A-Za-z0-9@/-]{60,300})", ".webhook.office.com/"
     ),
     # Telegram Bot API: "Authorizing your bot".
-    _starts("Telegram bot token", rf"(?<![A-Za-z0-9+-])\d{{8,10}}:AA[A-Za-z0-9_-]{{33}}{_NOTHING_AFTER}", ":AA"),
+    _pattern("Telegram bot token", rf"(?<![A-Za-z0-9+-])\d{{8,10}}:AA[A-Za-z0-9_-]{{33}}{_END}", ":AA"),
     # Twilio docs: "API keys". The account's SID (AC...) is no secret.
-    _alone("Twilio key", "SK", r"[a-f0-9]{32}"),
-    _starts("SendGrid key", r"SG\.[A-Za-z0-9_-]{22}\.[A-Za-z0-9_-]{43}", "SG."),
-    _alone("Mailgun key", "key-", r"[a-f0-9]{32}"),
-    _starts(
+    _word("Twilio key", "SK", r"[a-f0-9]{32}"),
+    _pattern("SendGrid key", r"SG\.[A-Za-z0-9_-]{22}\.[A-Za-z0-9_-]{43}", "SG."),
+    _word("Mailgun key", "key-", r"[a-f0-9]{32}"),
+    _pattern(
         "Mailchimp key",
-        rf"(?<![A-Za-z0-9+-])[a-f0-9]{{32}}-us\d{{1,2}}{_NOTHING_AFTER}",
+        rf"(?<![A-Za-z0-9+-])[a-f0-9]{{32}}-us\d{{1,2}}{_END}",
         *(f"-us{digit}" for digit in range(1, 10)),
     ),
-    _starts("Brevo key", r"x(?:keysib|smtpsib)-[a-f0-9]{64}-[A-Za-z0-9]{16}", "xkeysib-", "xsmtpsib-"),
+    _pattern("Brevo key", r"x(?:keysib|smtpsib)-[a-f0-9]{64}-[A-Za-z0-9]{16}", "xkeysib-", "xsmtpsib-"),
     # --- Payments and shops
     # Stripe docs: "API keys", and "Verify webhook signatures". Keys that begin with pk_ are public.
-    _starts("Stripe key", r"[sr]k_(?:live|test)_[A-Za-z0-9]{16,250}", "k_live_", "k_test_"),
-    _alone("webhook secret", "whsec_", r"[A-Za-z0-9+/]{24,64}={0,2}"),
-    _starts("Square secret", r"sq0(?:csp|atp)-[A-Za-z0-9_-]{22,60}", "sq0"),
-    _starts("Shopify token", r"shp(?:at|ca|pa|ss)_[a-fA-F0-9]{32}", "shp"),
+    _pattern("Stripe key", r"[sr]k_(?:live|test)_[A-Za-z0-9]{16,250}", "k_live_", "k_test_"),
+    _word("webhook secret", "whsec_", r"[A-Za-z0-9+/]{24,64}={0,2}"),
+    _pattern("Square secret", r"sq0(?:csp|atp)-[A-Za-z0-9_-]{22,60}", "sq0"),
+    _pattern("Shopify token", r"shp(?:at|ca|pa|ss)_[a-fA-F0-9]{32}", "shp"),
     # --- Tools of teams
-    _starts("Atlassian token", r"AT(?:ATT|CTT|BB)3xFf[A-Za-z0-9_-]{100,300}(?:=[A-F0-9]{8})?", "3xFf"),
-    _starts("Linear key", r"lin_(?:api|oauth)_[A-Za-z0-9]{40,64}", "lin_"),
-    _alone("Notion token", "ntn_", r"\d{11}[A-Za-z0-9]{35}"),
-    _alone("Notion token", "secret_", r"[A-Za-z0-9]{43}"),
-    _alone("Airtable token", "pat", r"[A-Za-z0-9]{14}\.[a-f0-9]{64}"),
-    _alone("Figma token", "figd_", r"[A-Za-z0-9_-]{38,60}"),
-    _alone("Figma token", "figo_", r"[A-Za-z0-9_-]{38,60}"),
-    _alone("Figma token", "figu_", r"[A-Za-z0-9_-]{38,60}"),
-    _starts("Postman key", r"PMAK-[a-f0-9]{24}-[a-f0-9]{34}", "PMAK-"),
-    _starts("Databricks token", r"dapi[a-f0-9]{32}(?:-\d)?", "dapi"),
-    _starts("Supabase key", r"sbp_[a-f0-9]{40}|sb_secret_[A-Za-z0-9_-]{31}", "sbp_", "sb_secret_"),
-    _starts("PlanetScale token", r"pscale_(?:pw|tkn|oauth)_[A-Za-z0-9_=-]{32,64}", "pscale_"),
-    _starts("Grafana token", r"glsa_[A-Za-z0-9]{32}_[a-fA-F0-9]{8}|glc_[A-Za-z0-9+/]{40,400}={0,2}", "glsa_", "glc_"),
-    _starts("New Relic key", r"NRAK-[A-Za-z0-9]{27}|NRII-[A-Za-z0-9_-]{32}", "NRAK-", "NRII-"),
-    _starts("Sentry token", r"sntrys_[A-Za-z0-9+/=_-]{40,600}|sntryu_[a-f0-9]{64}", "sntry"),
-    _starts("Tailscale key", r"tskey-[a-z]{2,10}-[A-Za-z0-9-]{20,80}", "tskey-"),
-    _alone("1Password service account token", "ops_eyJ", r"[A-Za-z0-9+/]{200,2000}={0,3}"),
+    _pattern("Atlassian token", r"AT(?:ATT|CTT|BB)3xFf[A-Za-z0-9_-]{100,300}(?:=[A-F0-9]{8})?", "3xFf"),
+    _pattern("Linear key", r"lin_(?:api|oauth)_[A-Za-z0-9]{40,64}", "lin_"),
+    _word("Notion token", "ntn_", r"\d{11}[A-Za-z0-9]{35}"),
+    _word("Notion token", "secret_", r"[A-Za-z0-9]{43}"),
+    _word("Airtable token", "pat", r"[A-Za-z0-9]{14}\.[a-f0-9]{64}"),
+    _word("Figma token", "figd_", r"[A-Za-z0-9_-]{38,60}"),
+    _word("Figma token", "figo_", r"[A-Za-z0-9_-]{38,60}"),
+    _word("Figma token", "figu_", r"[A-Za-z0-9_-]{38,60}"),
+    _pattern("Postman key", r"PMAK-[a-f0-9]{24}-[a-f0-9]{34}", "PMAK-"),
+    _pattern("Databricks token", r"dapi[a-f0-9]{32}(?:-\d)?", "dapi"),
+    _pattern("Supabase key", r"sbp_[a-f0-9]{40}|sb_secret_[A-Za-z0-9_-]{31}", "sbp_", "sb_secret_"),
+    _pattern("PlanetScale token", r"pscale_(?:pw|tkn|oauth)_[A-Za-z0-9_=-]{32,64}", "pscale_"),
+    _pattern("Grafana token", r"glsa_[A-Za-z0-9]{32}_[a-fA-F0-9]{8}|glc_[A-Za-z0-9+/]{40,400}={0,2}", "glsa_", "glc_"),
+    _pattern("New Relic key", r"NRAK-[A-Za-z0-9]{27}|NRII-[A-Za-z0-9_-]{32}", "NRAK-", "NRII-"),
+    _pattern("Sentry token", r"sntrys_[A-Za-z0-9+/=_-]{40,600}|sntryu_[a-f0-9]{64}", "sntry"),
+    _pattern("Tailscale key", r"tskey-[a-z]{2,10}-[A-Za-z0-9-]{20,80}", "tskey-"),
+    _word("1Password service account token", "ops_eyJ", r"[A-Za-z0-9+/]{200,2000}={0,3}"),
     # --- Standards
     # RFC 7519. A header and a payload are JSON objects, which begin with the letters eyJ when they are encoded.
-    _alone("JSON web token", "eyJ", r"[A-Za-z0-9_-]{10,}+\.eyJ[A-Za-z0-9_-]{10,}+\.[A-Za-z0-9_-]{16,}+"),
+    _word("JSON web token", "eyJ", r"[A-Za-z0-9_-]{10,}+\.eyJ[A-Za-z0-9_-]{10,}+\.[A-Za-z0-9_-]{16,}+"),
 )
 
-_FEWEST_CHARACTERS = 8
+_MIN_DISTINCT_CHARACTERS = 8
 
 
 @functools.cache
@@ -217,13 +218,13 @@ def _compiled(pattern: str) -> re.Pattern[str]:
     return re.compile(pattern)
 
 
-def find_tokens(text: str) -> Iterator[Found]:
-    """Find the keys that show by themselves what they are. One that is only x's or dots is an example, and no key."""
+def find_tokens(text: str) -> Iterator[Secret]:
+    """Find keys by their form. Skip examples, such as those of x's or dots."""
     for kind in _KINDS:
         if not any(hint in text for hint in kind.hints):
             continue
         pattern = _compiled(kind.pattern)
         group = "secret" if "secret" in pattern.groupindex else 0
         for match in pattern.finditer(text):
-            if len(set(match[group][-20:])) >= _FEWEST_CHARACTERS:
-                yield Found(*match.span(group), kind.label)
+            if len(set(match[group][-20:])) >= _MIN_DISTINCT_CHARACTERS:
+                yield Secret(*match.span(group), kind.label)

@@ -1,10 +1,10 @@
-"""Whether a value that is called a password, a key or a token is one, or stands for something else."""
+"""Checks that tell whether a value named as a password, key or token is a secret or a reference, word or example."""
 
 from __future__ import annotations
 
 import re
 
-__all__ = ["is_beside", "is_key", "is_likely", "is_named_password", "is_words", "may_be_secret"]
+__all__ = ["is_key", "is_likely_password", "is_named_password", "is_password_in_prose", "is_words", "may_be_secret"]
 
 _DIGIT = re.compile(r"\d")
 _LETTER = re.compile(r"[^\W\d_]")
@@ -15,12 +15,12 @@ _PLAIN = re.compile(r"[^\W\d_]+|\d{1,5}")
 _SEPARATORS = re.compile(r"[ _.:/+-]")
 # Letters and digits, or a word and a number with _ between them.
 _WORD_WITH_DIGITS = re.compile(r"[^\W_]+|[^\W\d_]+_\d{2,8}")
-# Beside its name in a sentence, a password may have no sign that code, tags and brackets have.
+# A password after its name and a space must not have the signs of code, tags and brackets.
 _IN_SENTENCE = re.compile(r"[^\s<>(){}\[\]/\\=:;|]+")
-# What may stand around a word: emphasis, and the end of a sentence.
-_AROUND = "*_~!?:;,."
+# Signs around a word: emphasis, and the end of a sentence.
+_PUNCTUATION = "*_~!?:;,."
 
-# What stands for the value: a variable, a template, a call, an attribute, a path, a URL, a hash, a version, a product,
+# References to a value: a variable, a template, a call, an attribute, a path, a URL, a hash, a version, a product,
 # a ticket, a date.
 _REFERENCE = re.compile(
     r"\$\{|\$\(|\{\{|\{[A-Za-z_]|<|%\(|%\w+%|\[redacted:|"
@@ -32,13 +32,13 @@ _REFERENCE = re.compile(
     r"(?-i:[A-Z][A-Z0-9]{1,9}-\d{1,6}$)|\d{4}-?\d\d-?\d\d[T_]\d\d|0x[0-9a-fA-F]{40}$",
     re.IGNORECASE | re.ASCII,
 )
-# Rules of a form, names in the cloud, and addresses of e-mail.
+# Validation rules, AWS resource names, and e-mail addresses.
 _DESCRIPTION = re.compile(
     r"(?:required|nullable|sometimes|string|confirmed|min|max)(?:[|:][a-z_]+|:\d{1,4}){1,12}|arn:aws[a-z-]{0,12}:.*|"
     r"[a-z0-9._+-]{1,64}@(?:[a-z0-9-]{1,63}\.){1,5}[a-z]{2,24}",
     re.DOTALL,
 )
-# Names of methods and formats that have a digit within, and amounts.
+# Names of methods and formats with a digit, and quantities.
 _TERM = re.compile(
     r"(?:sha|md|aes|rsa|hmac|[hrep]s|oauth|pbkdf|base|utf|ntlmv?|tlsv?|ipv|http|pkcs|secp|ed|crc|poly|chacha|curve|des|"
     r"u?int|float|bytes|varchar|char|"
@@ -52,21 +52,21 @@ _TERM = re.compile(
 _EXAMPLE_PART = re.compile(
     r"(?:your|example|placeholder|changeme|dummy|redacted)[a-z]*\d{0,4}|(?:change|replace)(?:me|this)", re.IGNORECASE
 )
-_CALLED_MINE = re.compile(
+_NAMED_MY = re.compile(
     r"my[ _-].*(?:pass|pw|secret|token|key|credential)|(?:change|replace)[ _-](?:me|this)\b", re.IGNORECASE | re.DOTALL
 )
 _NAME_ITSELF = re.compile(r"(?:pass(?:word|wd)?|pwd?|secret|token|user(?:name)?)", re.IGNORECASE)
-# Of a key in documentation of AWS.
+# Ends the example keys in the documentation of AWS.
 _EXAMPLE_END = re.compile(r"EXAMPLE(?:KEY)?$")
 _MASK = re.compile(r"[xX]{3,}|[*•.…]{3,}")
 _CUT = re.compile(r"[\w-]{0,4}(?:\.{3,}|…)[\w-]{0,4}")
 _CUT_KEY = re.compile(r"[\w-]{0,12}(?:\.{3,}|…|\*{3,})[\w-]{0,8}")
 
-# What is longer names no method, and no example is made of so many words.
-_LONGEST_NAME = 64
+# Names of methods and examples are no longer than this.
+_MAX_NAME_LENGTH = 64
 
-# A pass phrase has none of these, which sentences, messages and labels have.
-_OF_SENTENCES = frozenset(
+# Words of sentences, messages and labels: quoted words with one of them are not a pass phrase.
+_SENTENCE_WORDS = frozenset(
     "a an and any are as at be been by can cannot contain could did do does for from had has have here i if in into is "
     "it its long may min max minimum maximum must my need needs new no none not of old on only or our please same "
     "should since so than that the their then there this to too unless until use used uses using via was we were when "
@@ -81,78 +81,78 @@ _OF_SENTENCES = frozenset(
 
 
 def may_be_secret(value: str) -> bool:
-    """Whether a value does not plainly stand for something else."""
+    """Check that a value is not a reference, a description, an example or a path."""
     if _REFERENCE.match(value) or _REFERENCE.match(value.rstrip(":")) or _DESCRIPTION.fullmatch(value):
         return False
     return not (len(set(value)) < 4 or _is_example(value) or _is_path(value))
 
 
 def is_words(value: str) -> bool:
-    """Whether a value is made of words and numbers, as names of models, files and hosts are."""
+    """Check that a value consists of words and numbers, like names of models, files and hosts."""
     return _WORDS.fullmatch(value) is not None
 
 
 def is_named_password(value: str, *, phrase: bool) -> bool:
-    """Whether a value that is called a password is one, where a ``phrase`` may be one."""
+    """Check that a value after a name for a password can be one. ``phrase`` also accepts several words."""
     if " " in value:
         return phrase and _is_phrase(value)
-    if len(value) < 6 or _is_term(value.strip(_AROUND)):
+    if len(value) < 6 or _is_term(value.strip(_PUNCTUATION)):
         return False
     if _DIGIT.search(value) and (value.isdigit() or value.upper() != value.lower()):
         return True
-    # Without a digit it may be a name of a program, which has no other sign.
+    # Without a digit it can be an identifier of a program.
     return len(value) >= 8 and _classes(value) >= 3 and not value.isidentifier()
 
 
-def is_beside(value: str) -> bool:
-    """Whether a value is a password where nothing but a space stands between it and its name."""
+def is_password_in_prose(value: str) -> bool:
+    """Check that a value is a password although only a space precedes it."""
     return _IN_SENTENCE.fullmatch(value) is not None and _is_strong(value)
 
 
 def _is_strong(value: str) -> bool:
-    """Whether a value could hardly be a word or a name of anything."""
-    return len(value) >= 8 and _classes(value) >= 3 and not is_words(value.strip(_AROUND))
+    """Check that a value is too mixed to be a word or a name."""
+    return len(value) >= 8 and _classes(value) >= 3 and not is_words(value.strip(_PUNCTUATION))
 
 
-def is_likely(value: str) -> bool:
-    """Whether a value that follows a word such as "is" is more likely a password than a word of the sentence."""
+def is_likely_password(value: str) -> bool:
+    """Check that a value after a word such as "is" looks more like a password than like a word of the sentence."""
     if _is_strong(value):
         return True
-    word = value.strip(_AROUND)
+    word = value.strip(_PUNCTUATION)
     if not (_WORD_WITH_DIGITS.fullmatch(word) and _DIGIT.search(word) and _LETTER.search(word)):
         return False
     return len(word) >= 8 or (len(word) >= 6 and word.lower() != word)
 
 
 def is_key(value: str) -> bool:
-    """Whether a value that is called a key or a token is one: long, mixed, and not made of words."""
+    """Check that a value after a name for a key or token is one: long, mixed, and not made of words."""
     if not _DIGIT.search(value) or _SPACE.search(value) or value.upper() == value.lower():
         return False
     enough = len(value) >= 16 or (len(value) >= 12 and _classes(value) >= 3)
-    return enough and len(set(value)) >= 8 and not is_words(value.strip(_AROUND)) and not _CUT_KEY.fullmatch(value)
+    return enough and len(set(value)) >= 8 and not is_words(value.strip(_PUNCTUATION)) and not _CUT_KEY.fullmatch(value)
 
 
 def _is_example(value: str) -> bool:
-    """Whether a value as a whole is plainly an example: made of such words, masked, or cut short."""
+    """Check that a whole value is an example: made of words such as "your", masked, or shortened."""
     if _NAME_ITSELF.fullmatch(value) or _CUT.fullmatch(value) or _EXAMPLE_END.search(value):
         return True
     if any(2 * len(mask[0]) >= len(value) for mask in _MASK.finditer(value)):
         return True
-    if len(value) > _LONGEST_NAME:
+    if len(value) > _MAX_NAME_LENGTH:
         return False
     parts = [part for part in _SEPARATORS.split(value.rstrip("!.")) if part]
-    named = _CALLED_MINE.match(value) is not None or any(_EXAMPLE_PART.fullmatch(part) for part in parts)
+    named = _NAMED_MY.match(value) is not None or any(_EXAMPLE_PART.fullmatch(part) for part in parts)
     return named and all(_PLAIN.fullmatch(part) or _EXAMPLE_PART.fullmatch(part) for part in parts)
 
 
 def _is_path(value: str) -> bool:
-    """Whether a value that begins with / is a path of a single part; of more parts, it is a reference."""
+    """Check that a value is a path of one part. Longer paths match as references."""
     return value.startswith("/") and is_words(value.removeprefix("/"))
 
 
 def _is_term(value: str) -> bool:
-    """Whether a value is the name of a method or an amount, and plain words at most: SHA256-hashed, 2FA, 12chars."""
-    if len(value) > _LONGEST_NAME:
+    """Check that a value is a method or a quantity, with plain words at most: SHA256-hashed, 2FA, 12chars."""
+    if len(value) > _MAX_NAME_LENGTH:
         return False
     parts = _SEPARATORS.split(value)
     terms = [_TERM.fullmatch(part) is not None for part in parts]
@@ -160,9 +160,9 @@ def _is_term(value: str) -> bool:
 
 
 def _is_phrase(value: str) -> bool:
-    """Whether words between quotation marks are a pass phrase, and no message or label."""
-    words = [word.strip(_AROUND) for word in value.split()]
-    if not 2 <= len(words) <= 10 or len(value) < 8 or any(word.lower() in _OF_SENTENCES for word in words):
+    """Check that quoted words are a pass phrase and not a message or label."""
+    words = [word.strip(_PUNCTUATION) for word in value.split()]
+    if not 2 <= len(words) <= 10 or len(value) < 8 or any(word.lower() in _SENTENCE_WORDS for word in words):
         return False
     if not _LETTER.search(value) or "[redacted:" in value:
         return False
@@ -172,6 +172,6 @@ def _is_phrase(value: str) -> bool:
 
 
 def _classes(value: str) -> int:
-    """How many of these four it has: small letters, capital letters, digits, anything else."""
+    """Count which of these occur: small letters, capital letters, digits, other characters."""
     small, capital = value.upper() != value, value.lower() != value
     return small + capital + (_DIGIT.search(value) is not None) + (_SIGN.search(value) is not None)

@@ -1,4 +1,4 @@
-"""Lets the tests import ``made_keys``, which is beside them."""
+"""Make ``sample_keys`` importable."""
 
 from __future__ import annotations
 

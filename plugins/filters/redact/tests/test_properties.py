@@ -1,22 +1,22 @@
-"""What holds for any text."""
+"""Properties that hold for every text."""
 
 from __future__ import annotations
 
 import re
 
-import made_keys
 import pytest
+import sample_keys
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from kipu_filter_redact import Redact
 
-SECRETS = [token for token, _ in made_keys.tokens().values()]
-ASSIGNED = [around.replace("§", secret) for around, (secret, _) in made_keys.surroundings().items()]
+SECRETS = [token for token, _ in sample_keys.tokens().values()]
+ASSIGNED = [around.replace("§", secret) for around, (secret, _) in sample_keys.surroundings().items()]
 PIECES = [
     *SECRETS,
     *ASSIGNED,
-    made_keys.armored(),
+    sample_keys.armored(),
     *(
         "password",
         "token",
@@ -74,21 +74,21 @@ def redacted(text: str) -> str:
 @settings(deadline=None, max_examples=400)
 @example("password = " + SECRETS[0] + SECRETS[2])
 @example("İ" * 50 + "password = hunter2hunter2")
-def test_a_text_that_was_redacted_is_not_changed_again(text):
+def test_redacting_twice_changes_nothing(text):
     once = Redact().filter(text, "memory/notes.md")
-    again = Redact().filter(once.text, "memory/notes.md")
-    assert (again.text, list(again.notices)) == (once.text, [])
+    twice = Redact().filter(once.text, "memory/notes.md")
+    assert (twice.text, list(twice.notices)) == (once.text, [])
     assert bool(once.notices) == (once.text != text)
 
 
 @given(text=ANY_TEXT)
-@example("PASSWORT=$a0glsa_" + "0" * 32 + "_00123456")  # the beginning of a placeholder was taken for a password
+@example("PASSWORT=$a0glsa_" + "0" * 32 + "_00123456")  # the start of a placeholder was mistaken for a password
 @settings(deadline=None, max_examples=400)
-def test_lines_stay_and_all_that_is_not_replaced_stays_as_it_is(text):
+def test_line_ends_and_the_text_between_secrets_do_not_change(text):
     once = redacted(text)
     assert len(once.splitlines()) == len(text.splitlines())
     assert [once.count(end) for end in ("\r\n", "\n", "\r")] == [text.count(end) for end in ("\r\n", "\n", "\r")]
-    # What stands between the placeholders is in the text, in that order.
+    # The text between the placeholders occurs in the original, in that order.
     place = 0
     for piece in PLACEHOLDER.split(once):
         for part in piece.split("\n") if piece not in text else [piece]:
@@ -101,7 +101,7 @@ def test_lines_stay_and_all_that_is_not_replaced_stays_as_it_is(text):
     after=st.text(st.characters(exclude_categories=()), max_size=30),
 )
 @settings(deadline=None, max_examples=200)
-def test_a_key_between_spaces_is_replaced_whatever_stands_around_it(before, secret, after):
+def test_a_key_between_spaces_is_replaced_in_any_context(before, secret, after):
     if not secret.startswith("fm2_"):
         assert secret not in redacted(f"{before} {secret} {after}")
 
@@ -138,6 +138,6 @@ def test_a_key_between_spaces_is_replaced_whatever_stands_around_it(before, secr
         *("password = '" + "a1-" * 500, "password is a1_", "password: my-", 'password: "' + "x" * 1500 + '" '),
     ],
 )
-def test_a_long_line_of_anything_is_no_trouble(unit):
+def test_long_repetitive_texts_take_linear_time(unit):
     text = unit * (200_000 // len(unit))
     assert redacted(text).count("\n") == text.count("\n")

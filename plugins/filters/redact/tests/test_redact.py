@@ -1,4 +1,4 @@
-"""What is taken out of a text, what stays, and what is said of it."""
+"""Which secrets are replaced, what is kept, and the notices."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ import sys
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
-import made_keys
 import pytest
+import sample_keys
 
 from kipu.types import WriteFilter
 from kipu_filter_redact import Redact, kipu_register_write_filters
 
-TOKENS = made_keys.tokens()
-SURROUNDINGS = made_keys.surroundings()
+TOKENS = sample_keys.tokens()
+SURROUNDINGS = sample_keys.surroundings()
 EXAMPLE = "AKIA" + "IOSFODNN7EXAMPLE"
 
 
@@ -22,21 +22,21 @@ def redacted(text: str) -> str:
     return Redact().filter(text, "memory/notes.md").text
 
 
-# --- What is taken out ---------------------------------------------------------------------------------------------
+# --- Secrets -------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("name", TOKENS)
 @pytest.mark.parametrize(
     "around", ["We deployed with §.", "`§`", "| key | § |", "- §\n", '{"x": "§"}', "x: §", "(§)", "§"]
 )
-def test_a_key_is_replaced_wherever_it_stands(name, around):
+def test_a_key_of_known_form_is_replaced_in_any_context(name, around):
     token, label = TOKENS[name]
     around = around.replace("§", "FlyV1 §") if name == "Fly.io" else around
     assert redacted(around.replace("§", token)) == around.replace("§", f"[redacted: {label}]")
 
 
 @pytest.mark.parametrize("around", SURROUNDINGS)
-def test_a_secret_is_known_by_what_stands_around_it(around):
+def test_a_secret_is_recognized_by_its_context(around):
     secret, label = SURROUNDINGS[around]
     assert redacted(around.replace("§", secret)) == around.replace("§", f"[redacted: {label}]")
 
@@ -46,25 +46,25 @@ def test_a_secret_is_known_by_what_stands_around_it(around):
 )
 @pytest.mark.parametrize("indent", ["", "    ", "> "])
 @pytest.mark.parametrize("line_end", ["\n", "\r\n"])
-def test_a_private_key_is_replaced_and_the_lines_stay(kind, indent, line_end):
-    lines = ["before", *(indent + line for line in made_keys.armored(kind).split("\n")), "after"]
-    kept = redacted(line_end.join(lines)).split(line_end)
-    assert kept == [*lines[:2], f"{indent}[redacted: private key]", *[""] * (len(lines) - 5), *lines[-2:]]
+def test_a_private_key_is_replaced_and_its_line_ends_are_kept(kind, indent, line_end):
+    lines = ["before", *(indent + line for line in sample_keys.armored(kind).split("\n")), "after"]
+    result = redacted(line_end.join(lines)).split(line_end)
+    assert result == [*lines[:2], f"{indent}[redacted: private key]", *[""] * (len(lines) - 5), *lines[-2:]]
 
 
 def test_a_private_key_is_replaced_within_a_json_text():
-    body = made_keys.armored().split("\n")
+    body = sample_keys.armored().split("\n")
     text = '{"private_key": "' + "\\n".join(body) + '\\n"}'
     assert redacted(text) == f'{{"private_key": "{body[0]}\\n[redacted: private key]\\n{body[-1]}\\n"}}'
 
 
-def test_a_private_key_that_was_cut_off_is_replaced():
-    text = "\n".join(made_keys.armored().split("\n")[:4]) + "\n\nAnd then we went home."
+def test_a_truncated_private_key_is_replaced():
+    text = "\n".join(sample_keys.armored().split("\n")[:4]) + "\n\nAnd then we went home."
     assert redacted(text).split("\n")[1:] == ["[redacted: private key]", "", "", "", "And then we went home."]
 
 
 def test_keys_of_pgp_and_of_putty_are_replaced():
-    line = made_keys.some(made_keys.BASE64, 48)
+    line = sample_keys.draw(sample_keys.BASE64, 48)
     kind = "PGP PRIVATE KEY BLOCK"
     pgp = f"-----BEGIN {kind}-----\nVersion: 2\n\n{line}\n{line}\n=abcd\n-----END {kind}-----"
     putty = f"PuTTY-User-Key-File-3: ssh-ed25519\nPrivate-Lines: 2\n{line}\n{line}\nPrivate-MAC: 1"
@@ -75,12 +75,12 @@ def test_keys_of_pgp_and_of_putty_are_replaced():
 
 @pytest.mark.parametrize("name", TOKENS)
 @pytest.mark.parametrize("around", ["_§_", "__§__", "**§**", "*§*", "~~§~~"])
-def test_a_key_that_is_emphasized_is_replaced(name, around):
+def test_an_emphasized_key_is_replaced(name, around):
     token, label = TOKENS[name]
     around = around.replace("§", "FlyV1 §") if name == "Fly.io" else around
-    kept = redacted(around.replace("§", token))
-    assert f"[redacted: {label}]" in kept
-    assert token[:-1] not in kept
+    result = redacted(around.replace("§", token))
+    assert f"[redacted: {label}]" in result
+    assert token[:-1] not in result
 
 
 @pytest.mark.parametrize("name", TOKENS)
@@ -99,13 +99,13 @@ def test_keys_beside_each_other_are_all_replaced():
     )
 
 
-def test_a_known_key_that_is_assigned_has_its_own_label():
+def test_an_assigned_key_of_known_form_has_the_label_of_its_form():
     key, label = TOKENS["GitHub"]
     assert redacted(f"password: {key}") == f"password: [redacted: {label}]"
     assert redacted(f"https://ana:{key}@acme.example/x") == f"https://ana:[redacted: {label}]@acme.example/x"
 
 
-# --- What stays ----------------------------------------------------------------------------------------------------
+# --- Text that is kept ---------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -177,9 +177,9 @@ def test_a_known_key_that_is_assigned_has_its_own_label():
         "Stripe's pk_live_abcdefghijklmnop12345678 is public.",
     ],
 )
-def test_what_is_no_secret_stays(text):
-    prepared = Redact().filter(text, "memory/notes.md")
-    assert (prepared.text, list(prepared.notices)) == (text, [])
+def test_text_without_secrets_is_kept(text):
+    filtered = Redact().filter(text, "memory/notes.md")
+    assert (filtered.text, list(filtered.notices)) == (text, [])
 
 
 @pytest.mark.parametrize(
@@ -209,46 +209,46 @@ def test_what_is_no_secret_stays(text):
         "token: 20261130T101010Z, Authorization: Bearer ya29.google-oauth...",
     ],
 )
-def test_words_names_dates_and_examples_are_no_secrets(text):
+def test_words_names_dates_and_examples_are_kept(text):
     assert redacted(text) == text
 
 
-def test_an_image_in_base_64_stays():
-    image = f"![logo](data:image/png;base64,{made_keys.some(made_keys.BASE64, 200_000)}==)"
+def test_an_image_in_base_64_is_kept():
+    image = f"![logo](data:image/png;base64,{sample_keys.draw(sample_keys.BASE64, 200_000)}==)"
     assert redacted(image) == image
 
 
-# --- What is said --------------------------------------------------------------------------------------------------
+# --- Notices -------------------------------------------------------------------------------------------------------
 
 
-def test_a_note_says_what_was_replaced_and_in_which_line():
+def test_a_notice_names_the_kind_of_secret_and_the_line():
     notices = Redact().filter(f"one\r\ntwo\r\nthe key {TOKENS['AWS'][0]}\r\n", "memory/notes.md").notices
     assert notices == ["An AWS access key in line 3 was replaced by [redacted: AWS access key]."]
 
 
-def test_there_is_one_note_for_each_kind():
-    text = f"password: {made_keys.password()}\n{TOKENS['GitHub'][0]}\n\npassword: {made_keys.password()}"
+def test_each_kind_of_secret_has_one_notice():
+    text = f"password: {sample_keys.password()}\n{TOKENS['GitHub'][0]}\n\npassword: {sample_keys.password()}"
     assert Redact().filter(text, "memory/notes.md").notices == [
         "2 passwords in lines 1 and 4 were replaced by [redacted: password].",
         "A GitHub token in line 2 was replaced by [redacted: GitHub token].",
     ]
 
 
-def test_many_lines_are_counted_and_not_all_named():
-    text = "\n".join(f"password: {made_keys.password()}" for _ in range(15))
+def test_a_notice_lists_ten_lines_and_counts_the_rest():
+    text = "\n".join(f"password: {sample_keys.password()}" for _ in range(15))
     assert Redact().filter(text, "memory/notes.md").notices == [
         "15 passwords in lines 1, 2, 3, 4, 5, 6, 7, 8, 9, 10 and 5 more were replaced by [redacted: password]."
     ]
 
 
-# --- What may stay -------------------------------------------------------------------------------------------------
+# --- The option allow------------------------------------------------------------------------------------------------
 
 
-def test_what_is_allowed_stays_and_all_else_goes():
-    other = TOKENS["AWS"][0]
-    text = f"AWS_ACCESS_KEY={EXAMPLE} and {EXAMPLE} and {other}"
+def test_only_allowed_secrets_are_kept():
+    replaced = TOKENS["AWS"][0]
+    text = f"AWS_ACCESS_KEY={EXAMPLE} and {EXAMPLE} and {replaced}"
     assert Redact(allow=[EXAMPLE]).filter(text, "memory/notes.md").text == text.replace(
-        other, "[redacted: AWS access key]"
+        replaced, "[redacted: AWS access key]"
     )
 
 
@@ -260,13 +260,13 @@ def test_a_part_of_a_secret_does_not_allow_it():
 @pytest.mark.parametrize(
     ("allow", "message"),
     [
-        ("AKIA", "not one text"),
-        ([""], "entry 1 is empty or not a text"),
-        (["AKIA", "  "], "entry 2 is empty or not a text"),
-        ([7], "entry 1 is empty or not a text"),
+        ("AKIA", "not one string"),
+        ([""], "entry 1 is empty or not a string"),
+        (["AKIA", "  "], "entry 2 is empty or not a string"),
+        ([7], "entry 1 is empty or not a string"),
     ],
 )
-def test_a_list_that_allows_nothing_sensible_is_refused(allow, message):
+def test_an_invalid_allow_list_is_refused(allow, message):
     with pytest.raises((TypeError, ValueError), match=message):
         Redact(allow=allow)
 
@@ -289,10 +289,10 @@ def test_nothing_is_imported_before_a_text_is_filtered():
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "[]\n"
 
 
-def test_texts_are_filtered_in_many_threads_at_once(capfd):
+def test_texts_can_be_filtered_in_many_threads(capfd):
     redact = Redact(allow=[EXAMPLE])
     texts = [
-        f"{EXAMPLE} {number} {token} password: {made_keys.password()}\n" * 20
+        f"{EXAMPLE} {number} {token} password: {sample_keys.password()}\n" * 20
         for number, (token, _) in enumerate(TOKENS.values())
     ]
     alone = [redact.filter(text, "memory/notes.md") for text in texts]
