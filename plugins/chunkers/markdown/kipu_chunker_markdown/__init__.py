@@ -1,4 +1,4 @@
-"""Cuts Markdown into chunks: at headings, then between blocks, lines and sentences, with true line numbers."""
+"""A chunker for Markdown that splits at headings, then between blocks, lines and sentences."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 __all__ = ["MarkdownChunker"]
 
-_SMALLEST_LIMIT = 16
+_MIN_TOKENS = 16
 
 
 def _at_least(smallest: int) -> Callable[[object, attrs.Attribute[int], Any], None]:
@@ -39,9 +39,9 @@ def _at_most_half(chunker: MarkdownChunker, _: object, value: int) -> None:
 class MarkdownChunker:
     """Cuts a Markdown document into chunks that never exceed a number of tokens, in the order of the document.
 
-    A heading begins a new chunk and stays with what follows it. Below a heading, as many blocks (paragraphs, list
-    items, fences, tables) as fit share a chunk. Fences and tables are split only where they are longer than a chunk,
-    paragraphs between lines, and a line at a sentence's end, else at a space, else anywhere.
+    A heading begins a new chunk and stays with the text below it. Below a heading, as many blocks (paragraphs, list
+    items, fences, tables) as fit share a chunk. Fences and tables are split only if they are longer than a chunk,
+    paragraphs between lines, and a line at the end of a sentence, else at a space, else anywhere.
 
     ``tokens`` is the limit, as `kipu_chunker_markdown.tokens.estimate_tokens` counts. ``overlap`` is how many tokens at
     the end of a chunk are repeated at the start of the next one of the same section: whole lines, and words of a line
@@ -55,7 +55,7 @@ class MarkdownChunker:
 
     tokens: int = attrs.field(
         default=100,
-        validator=_at_least(_SMALLEST_LIMIT),
+        validator=_at_least(_MIN_TOKENS),
         metadata={"help": "The most tokens that a chunk may have."},
     )
     overlap: int = attrs.field(
@@ -75,8 +75,8 @@ class MarkdownChunker:
     )
 
     def chunk(self, document: Document) -> list[Chunk]:
-        """Cut ``document`` into chunks; an empty or blank one has none."""
-        from .cutting import cut  # only now: a search that finds nothing changed needs none of it
+        """Cut ``document`` into chunks. A blank document has none."""
+        from .cutting import cut  # lazy: a search without changed files does not need it
 
         return cut(
             document,

@@ -1,4 +1,4 @@
-"""Finds what stands around a span: it is indexed with a chunk and never shown."""
+"""The context of a chunk: lines around it that are indexed with it and not shown."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ __all__ = ["Surroundings"]
 
 
 class Surroundings:
-    """The lines next to a span that have words in them, without headings, which a chunk is indexed with anyway.
+    """The lines with words next to a span, without headings, which are indexed with every chunk.
 
-    A line that is longer than a chunk is shortened to the part that is next to the span.
+    A line longer than a chunk is shortened to the part next to the span.
     """
 
     def __init__(self, packer: Packer, sections: Sequence[Section], *, before: int, after: int) -> None:
@@ -33,10 +33,9 @@ class Surroundings:
         self.speaking = [index for index in indices if any(map(str.isalnum, self.lines[index]))]
 
     def of(self, span: Span) -> list[str]:
-        """The lines before and after ``span``, in order, each shortened to the part that is next to it.
+        """Return the lines before and after ``span``, in order, each shortened to the part next to it.
 
-        The rest of a line that was cut counts as a line. A fence or a table that was split is explained by its first
-        line, wherever that stands.
+        The rest of a line that was cut counts as a line. A part of a fence or table gets the first line of the block.
         """
         last = self.lines[span.end - 1]
         is_cut_before = span.left > 0 and self.before > 0

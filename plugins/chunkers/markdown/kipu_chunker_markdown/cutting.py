@@ -1,4 +1,4 @@
-"""From a document to its chunks: sections, spans, and what is indexed with each."""
+"""Cut a document into chunks: sections, then spans, each with its context."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ __all__ = ["cut"]
 
 
 def cut(document: Document, *, tokens: int, overlap: int, context_before: int, context_after: int) -> list[Chunk]:
-    """Cut ``document`` as the options of `kipu_chunker_markdown.MarkdownChunker` say."""
+    """Cut ``document`` with the options of `kipu_chunker_markdown.MarkdownChunker`."""
     lines = document.text.split("\n")
     above = front_matter(lines)
     blocks = scan(lines, above.end)
-    if not blocks and above.end:  # nothing but front matter: then it is the text
+    if not blocks and above.end:  # only front matter: index it as text
         lines = lines[: above.end]
         lines[0] = lines[-1] = ""
         blocks, above = scan(lines), FrontMatter()
@@ -50,15 +50,15 @@ def cut(document: Document, *, tokens: int, overlap: int, context_before: int, c
 
 
 def _apart(lines: Sequence[str], blocks: Sequence[Block]) -> Iterator[tuple[list[Block], dict[str, str]]]:
-    """The blocks of a section, with every entry that has metadata apart from the others, and what it says."""
+    """Yield the blocks of a section with their metadata. An entry with metadata is separate from the others."""
     together: list[Block] = []
     for entry in group_items(lines, blocks):
         metadata = read_metadata(lines[entry[-1].end - 1]) if entry[-1].end - entry[0].start > 1 else {}
         if not metadata:
             together += entry
             continue
-        # What announces an entry stays with it.
-        first = next((place for place in range(len(together), 0, -1) if together[place - 1].kind not in ANNOUNCING), 0)
+        # Headings and rules before an entry stay with it.
+        first = next((index for index in range(len(together), 0, -1) if together[index - 1].kind not in ANNOUNCING), 0)
         if first:
             yield together[:first], {}
         yield together[first:] + entry, metadata
@@ -75,10 +75,10 @@ def _text(lines: Sequence[str], span: Span) -> str:
 
 
 def _with_paths(sections: Sequence[Section], title: str) -> Iterator[tuple[Section, str, int]]:
-    """The sections with the path of their headings and the level of the innermost one.
+    """Yield the sections with the path of their headings and the level of the innermost one.
 
-    A section without a text joins the section below it: its heading stays with what follows. A title in the front
-    matter stands above all headings, unless the first heading of level 1 says the same.
+    A section without text joins the section below it, so that its heading stays with text. A title in the front matter
+    is the root of all paths, unless it equals the first heading of level 1.
     """
     first_title = next((section.title for section in sections if section.level == 1), "")
     root = [] if not title or title == first_title else [(0, title)]

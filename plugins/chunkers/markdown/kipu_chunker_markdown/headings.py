@@ -1,4 +1,4 @@
-"""What stands above a text: the headings of its section, and the front matter of its file."""
+"""Sections with their headings, and the values of front matter."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 __all__ = ["ANNOUNCING", "Section", "plain_heading", "sections", "title_and_values"]
 
 ANNOUNCING = (Kind.HEADING, Kind.RULE)
-"""The blocks that say nothing by themselves but announce what follows."""
+"""The blocks without text of their own, which belong to the next block."""
 
 
 _LONGEST_HEADING = 300
@@ -43,16 +43,16 @@ _ESCAPE = re.compile(r"\\([!-/:-@\[-`{-~])")
 
 
 def plain_heading(text: str) -> str:
-    """Return what a heading says, without closing ``#`` and without the marks of emphasis, code and links."""
+    """Return the text of a heading without closing ``#`` and without the marks of emphasis, code and links."""
     text = _CLOSING_MARKS.sub("", text[:_LONGEST_HEADING].strip())
-    text = _LINKS.sub(lambda found: found["page"] or found["text"] or "", text)
-    text = _MARKS.sub(lambda found: found["code"] or "", text)
+    text = _LINKS.sub(lambda match: match["page"] or match["text"] or "", text)
+    text = _MARKS.sub(lambda match: match["code"] or "", text)
     return " ".join(_ESCAPE.sub(r"\1", text).split())
 
 
 @attrs.define
 class Section:
-    """A heading and the blocks up to the next heading; ``level`` is 0 for what stands before the first one."""
+    """A heading and the blocks up to the next heading; ``level`` is 0 for the text before the first one."""
 
     level: int = 0
     title: str = ""
@@ -60,23 +60,23 @@ class Section:
 
 
 def sections(lines: Sequence[str], blocks: Iterable[Block]) -> list[Section]:
-    """Return the sections of a document, in order; those without any block are left out."""
-    found = [Section()]
-    inside = found[0].blocks
+    """Return the sections of a document in order, without those that have no blocks."""
+    result = [Section()]
+    inside = result[0].blocks
     for block in blocks:
         if block.kind is Kind.HEADING:
             # A rule that ends a section announces the next one.
             announced = [inside.pop()] if inside and inside[-1].kind is Kind.RULE else []
             line, is_underlined = lines[block.start], block.end - block.start > 1
             title = plain_heading(line if is_underlined else line.lstrip(" ")[block.level + 1 :])
-            found.append(Section(block.level, title, announced))
+            result.append(Section(block.level, title, announced))
             inside = announced
         inside.append(block)
-    return [section for section in found if section.blocks]
+    return [section for section in result if section.blocks]
 
 
 def title_and_values(front_matter: FrontMatter) -> tuple[str, list[str]]:
-    """Return the title that front matter gives a file, and its other values without their keys."""
+    """Return the title in front matter, and the other values without their keys."""
     title, values = "", []
     for key, value in front_matter.pairs:
         if key == "title" and not title:

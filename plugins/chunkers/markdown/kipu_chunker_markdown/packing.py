@@ -1,4 +1,4 @@
-"""Packs the blocks of a section into spans: pieces of the document that are no longer than a chunk may be."""
+"""Pack the blocks of a section into spans, which are parts of the document within the limit of a chunk."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ if TYPE_CHECKING:
 __all__ = ["Packer", "Span"]
 
 _ATOMIC = (Kind.FENCE, Kind.TABLE)
-_BESIDE_HEADING = 4  # a heading shares a span with a part of a line if that may have a quarter of the span
+_BESIDE_HEADING = 4  # a heading takes a part of a line if that gets at least a quarter of the span
 
 
 @attrs.frozen
 class Span:
     """A part of a document: from column ``left`` of line ``start`` up to column ``right`` of the line before ``end``.
 
-    Lines count from 0 and ``end`` is excluded. ``right`` is None where whole lines are meant. ``opening`` is the line
-    that a reader must know to understand the span, if it holds a part of a fence or a table: the first one of these.
+    Lines count from 0 and ``end`` is excluded. ``right`` is None for whole lines. ``opening`` is the first line of the
+    fence or table if the span has only a part of it.
     """
 
     start: int
@@ -38,7 +38,7 @@ class Span:
 
 @attrs.define
 class _Open:
-    """The span being filled; ``starts`` are the first lines of what was put into it, in order."""
+    """The span being filled; ``starts`` are the first lines of its blocks in order."""
 
     starts: list[int]
     end: int
@@ -51,17 +51,17 @@ class _Open:
 
 
 class Packer:
-    """Fills spans with as many blocks as fit, in order; a block that fits into no span is taken apart.
+    """Fills spans with as many blocks as fit, in order. A block that is too long for a span is split.
 
-    ``limit`` and ``overlap`` are in quarters of a token. A heading (and a rule) is not left alone at the end of a
-    span, unless a fence or a table follows that would have to be split for it.
+    ``limit`` and ``overlap`` are in quarters of a token. A heading or rule is not the end of a span, unless a
+    fence or table follows that would have to be split to join it.
     """
 
     def __init__(self, lines: Sequence[str], limit: int, overlap: int = 0) -> None:
         self.lines = lines
         self.limit = limit
         self.overlap = overlap
-        # The size of lines a to b, joined by line feeds, is offsets[b] - offsets[a] - 1: no text is measured twice.
+        # The size of lines a to b, joined by line feeds, is offsets[b] - offsets[a] - 1: each line is measured once.
         self.offsets = list(accumulate((quarters(line) + 1 for line in lines), initial=0))
         self._spans: list[Span] = []
         self._open: _Open | None = None
@@ -75,7 +75,7 @@ class Packer:
         return self._spans
 
     def size(self, start: int, end: int) -> int:
-        """The quarters of the lines from ``start`` up to ``end``, joined by line feeds."""
+        """Return the quarters of the lines from ``start`` up to ``end``, joined by line feeds."""
         return self.offsets[end] - self.offsets[start] - 1
 
     def _add(self, block: Block, opening: int | None) -> None:
@@ -100,7 +100,7 @@ class Packer:
                 self._add(part, opening)
 
     def _room_beside_heading(self, index: int) -> int:
-        """How much of line ``index`` can join a heading that waits for company; 0 if it is not worth it."""
+        """Return how much of line ``index`` can join a heading without text; 0 if that is too little."""
         current = self._open
         if current is None or not current.announcing:
             return 0
@@ -110,7 +110,7 @@ class Packer:
         return room if room >= self.limit // _BESIDE_HEADING else 0
 
     def _begin(self, block: Block, opening: int | None) -> None:
-        """Close the span being filled and begin another one with ``block``, after what overlaps."""
+        """Close the span being filled and begin another one with ``block``, after the overlap."""
         starts = [block.start]
         previous = self._open
         if self.overlap and previous:
@@ -127,7 +127,7 @@ class Packer:
         self._open = None
 
     def _parts(self, block: Block) -> Iterator[Block]:
-        """The lines of a block that are not blank; those that make a fence or a table stay with a neighbour."""
+        """Yield the non-blank lines of a block. The first and last lines of a fence or table stay with a neighbour."""
         starts = [index for index in range(block.start, block.end) if self.lines[index].strip()]
         if block.kind not in _ATOMIC or len(starts) < 3:
             yield from (Block(block.kind, start, start + 1) for start in starts)
@@ -140,7 +140,7 @@ class Packer:
             yield Block(block.kind, starts[-tail], starts[-1] + 1)
 
     def _cut(self, index: int, room: int, opening: int | None) -> None:
-        """Make spans of the pieces of a line; a heading that waits for company takes the first one."""
+        """Make spans of the pieces of a line. The first one joins a heading without text."""
         pieces = cut_line(self.lines[index], self.limit, first=room or None, overlap=self.overlap)
         if room and self._open:
             _, right = next(pieces)

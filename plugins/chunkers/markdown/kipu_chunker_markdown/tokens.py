@@ -1,7 +1,7 @@
-"""How many tokens a text has, told without a model, and how to cut a line that has too many.
+"""Estimate the tokens of a text without a model, and cut a line that has too many.
 
-Everything is counted in *quarters* of a token, whole numbers that add up exactly: the quarters of a text are the sum
-of those of its characters. So a chunk that is assembled line by line never exceeds its limit by rounding.
+Sizes are *quarters* of a token, whole numbers that add up exactly: the quarters of a text are the sum of those of its
+characters. So a chunk that is assembled line by line never exceeds its limit by rounding.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _WHOLE_TOKEN = re.compile("[\u0e00-\u1dff\u2070-\U0010ffff]+")
 
 
 class _CharacterSizes(dict[str, int]):
-    """The quarters of each character that was met so far."""
+    """A cache of the quarters of characters."""
 
     def __missing__(self, character: str) -> int:
         self[character] = size = quarters(character)
@@ -44,7 +44,7 @@ _SENTENCE_END = re.compile(
     re.VERBOSE,
 )
 _SPACES = re.compile(r"\s*")
-# What belongs to the character before it: marks, joiners, variation selectors, skin tones, low surrogates.
+# Code points that belong to the character before them: marks, joiners, variation selectors, skin tones, low surrogates.
 _EXTENDING_CHARACTERS = re.compile(
     "[\u0300-\u036f\u0483-\u0489\u0591-\u05bd\u064b-\u065f\u0900-\u0903\u093a-\u094f\u0e31\u0e33-\u0e3a\u0e47-\u0e4e"
     "\u1ab0-\u1aff\u1dc0-\u1dff\u200d\u20d0-\u20ff\u3099\u309a\ufe00-\ufe0f\ufe20-\ufe2f\U0001f3fb-\U0001f3ff"
@@ -79,11 +79,10 @@ def quarters(text: str) -> int:
 def cut_line(line: str, limit: int, *, first: int | None = None, overlap: int = 0) -> Iterator[tuple[int, int]]:
     """Cut a line into pieces of at most ``limit`` quarters and yield their positions, in time linear in its length.
 
-    A piece ends with a sentence; where there is no such end at a sensible distance, before a space; else anywhere
-    but inside of a character that is made of several code points. The last two pieces are about equally long, so that
-    no stump is left. ``first`` limits the first piece instead of ``limit``; each further piece repeats at most
-    ``overlap`` quarters of the one before it, from the start of a word, which must be less than ``limit``.
-    Pieces neither start nor end with white space, and all that is not white space is in a piece.
+    A piece ends at the end of a sentence, else before a space, else anywhere but within a character of several code
+    points. The last two pieces are about equally long. ``first`` limits the first piece instead of ``limit``. Each
+    further piece repeats at most ``overlap`` quarters of the one before it, from the start of a word; ``overlap`` must
+    be less than ``limit``. Pieces neither start nor end with white space, and all other characters are in a piece.
     """
     stop = len(line.rstrip())
     start = covered = _skip_spaces(line, 0)
@@ -94,7 +93,7 @@ def cut_line(line: str, limit: int, *, first: int | None = None, overlap: int = 
         yield start, start + len(line[start:end].rstrip())
         covered = _skip_spaces(line, end)
         resumed = _overlap_start(line, start + 1, end, overlap) if overlap else covered
-        if quarters(line[resumed : covered + 1]) > limit:  # a desert of white space: repeat nothing
+        if quarters(line[resumed : covered + 1]) > limit:  # long white space: repeat nothing
             resumed = covered
         remaining -= quarters(line[start:resumed])
         start, budget = resumed, limit
@@ -103,13 +102,13 @@ def cut_line(line: str, limit: int, *, first: int | None = None, overlap: int = 
 
 
 def _piece_end(line: str, start: int, covered: int, remaining: int, budget: int, limit: int) -> int:
-    """Where a piece that begins at ``start`` and may have ``budget`` quarters should end: past ``covered``."""
+    """Return the best end, after ``covered``, of a piece from ``start`` with at most ``budget`` quarters."""
     size = min(budget, remaining // 2) if remaining <= budget + limit else budget
     smallest = max(size // 2, remaining - limit) if size < budget else size // 2
     first = covered + 1
     sizes = _running_sizes(line[start : start + budget], budget)
     lowest, goal, highest = (max(start + bisect_right(sizes, most), first) for most in (smallest, size, budget))
-    sentences = (found.end() for found in _SENTENCE_END.finditer(line, lowest - 1, highest + 1))
+    sentences = (match.end() for match in _SENTENCE_END.finditer(line, lowest - 1, highest + 1))
     ends = [end for end in sentences if lowest <= end <= highest]
     if ends:
         return min(ends, key=lambda end: abs(end - goal))
@@ -131,21 +130,21 @@ def reach_back(line: str, end: int, budget: int) -> int:
 
 
 def _running_sizes(window: str, budget: int) -> Sequence[int]:
-    """The quarters of the first character, of the first two, of the first three... as far as ``budget`` allows."""
+    """Return the quarters of the first character, the first two, the first three... up to ``budget``."""
     if window.isascii():
         return range(1, min(len(window), budget) + 1)
     return list(takewhile(budget.__ge__, accumulate(map(_CHARACTER_SIZES.__getitem__, window))))
 
 
 def _overlap_start(line: str, lowest: int, end: int, overlap: int) -> int:
-    """Where the next piece starts when it repeats at most ``overlap`` quarters before ``end``: the start of a word."""
+    """Return the start of the next piece: a word, at most ``overlap`` quarters before ``end``."""
     position = max(lowest, reach_back(line, end, overlap))
     space = line.find(" ", position - 1, end)
     return _skip_spaces(line, space) if space >= 0 else _before_sequence(line, lowest, position)
 
 
 def _before_sequence(line: str, lowest: int, position: int) -> int:
-    """The nearest position at or before ``position`` that does not tear a character apart, as far as we can tell."""
+    """Return the nearest position at or before ``position`` that does not split a character."""
     for candidate in range(position, max(lowest, position - _LONGEST_SEQUENCE) - 1, -1):
         if line[candidate - 1] != _JOINER and not _EXTENDING_CHARACTERS.match(line, candidate):
             return candidate
@@ -153,5 +152,5 @@ def _before_sequence(line: str, lowest: int, position: int) -> int:
 
 
 def _skip_spaces(line: str, position: int) -> int:
-    found = _SPACES.match(line, position)
-    return found.end() if found else position
+    spaces = _SPACES.match(line, position)
+    return spaces.end() if spaces else position

@@ -21,13 +21,13 @@ def lines_of(chunks: list[Chunk]) -> list[tuple[int, int]]:
 # --- Registration and options ----------------------------------------------------------------------------------------
 
 
-def test_it_is_registered_as_markdown():
+def test_the_plugin_registers_markdown():
     registered = {}
     kipu_register_chunkers(registered.__setitem__)
     assert registered == {"markdown": MarkdownChunker}
 
 
-def test_it_is_a_chunker():
+def test_it_implements_the_protocol():
     assert isinstance(MarkdownChunker(), Chunker)
 
 
@@ -68,7 +68,7 @@ def test_blank_lines_at_the_edges_belong_to_no_chunk():
     assert cut("\n\n  indented\n\nend\n\n\n") == [Chunk("  indented\n\nend", 3, 5)]
 
 
-def test_a_hundred_thousand_blank_lines_separate_chunks():
+def test_many_blank_lines_separate_chunks():
     assert lines_of(cut("first" + "\n" * 100_000 + "last")) == [(1, 1), (100_001, 100_001)]
 
 
@@ -77,7 +77,7 @@ def test_only_a_line_feed_ends_a_line():
     assert cut(text) == [Chunk(text, 1, 3)]
 
 
-def test_carriage_returns_do_no_harm():
+def test_carriage_returns_are_accepted():
     chunks = cut("---\r\ntitle: Trip\r\n---\r\n# Day ##\r\n\r\n```\r\n# code\r\n```\r\nEnd\r\n===\r\ntext")
     assert [(chunk.start_line, chunk.end_line, chunk.heading) for chunk in chunks] == [
         (4, 8, "Trip > Day"),
@@ -90,7 +90,7 @@ def test_odd_characters_are_kept():
     assert cut(text) == [Chunk(text, 1, 1)]
 
 
-def test_turns_of_a_conversation_share_chunks_of_about_the_limit():
+def test_turns_of_a_conversation_fill_chunks_up_to_the_limit():
     text = "\n".join(f"- **{'Ann' if turn % 2 else 'Bob'}**: This is turn number {turn} of it." for turn in range(100))
     chunks = cut(text)
     assert chunks[0].start_line == 1
@@ -99,7 +99,7 @@ def test_turns_of_a_conversation_share_chunks_of_about_the_limit():
     assert all(85 <= estimate_tokens(chunk.text) <= 100 for chunk in chunks[:-1])
 
 
-def test_a_chunk_may_have_exactly_the_limit_and_no_character_more():
+def test_the_limit_is_exact():
     assert lines_of(cut("a" * 31 + "\n" + "b" * 32, tokens=16)) == [(1, 2)]
     assert lines_of(cut("a" * 32 + "\n" + "b" * 32, tokens=16)) == [(1, 1), (2, 2)]
 
@@ -131,12 +131,12 @@ def test_a_line_without_spaces_is_cut_anywhere():
     assert [len(chunk.text) for chunk in chunks] == [400, 300, 300]
 
 
-def test_no_stump_is_left_of_a_line():
+def test_the_last_two_pieces_of_a_line_are_about_equally_long():
     chunks = cut(("One more sentence of it. " * 17).strip(), tokens=100)
     assert [estimate_tokens(chunk.text) for chunk in chunks] == [56, 50]
 
 
-def test_a_line_of_seven_hundred_thousand_characters_is_cut():
+def test_a_very_long_line_is_cut():
     text = "0123456789abcdef" * 44_344
     chunks = cut(f"# Data\n\n{text}\n\nend")
     assert "".join(chunk.text for chunk in chunks) == f"# Data\n\n{text}end"
@@ -144,19 +144,19 @@ def test_a_line_of_seven_hundred_thousand_characters_is_cut():
 
 
 @pytest.mark.parametrize("sequence", ["e\u0301\u0323", "👩‍👩‍👧", "👍🏽", "\u0e17\u0e35\u0e48", "\ud83d\ude00"])
-def test_a_cut_tears_no_character_apart(sequence):
+def test_a_cut_does_not_split_a_character(sequence):
     for shift in range(5):
         for chunk in cut("x" * shift + sequence * 200, tokens=16):
             rest = chunk.text.lstrip("x").replace(sequence, "")
             assert rest == "", ascii(chunk.text)
 
 
-def test_a_sequence_that_is_longer_than_a_chunk_is_cut_all_the_same():
+def test_a_character_longer_than_a_chunk_is_cut():
     chunks = cut("a" + "\u0301" * 1000, tokens=16)
     assert sum(len(chunk.text) for chunk in chunks) == 1001
 
 
-def test_a_line_of_white_space_in_between_is_no_chunk():
+def test_long_white_space_within_a_line_is_not_a_chunk():
     assert [chunk.text for chunk in cut("a" + " " * 10_000 + "b", tokens=16)] == ["a", "b"]
 
 
@@ -223,11 +223,11 @@ def test_a_line_that_only_resembles_a_heading_is_text(text):
         ('# <a name="top"></a>Top', "Top"),
     ],
 )
-def test_a_heading_is_freed_of_its_marks(line, heading):
+def test_markup_is_removed_from_a_heading(line, heading):
     assert cut(line + "\ntext")[0].heading == heading
 
 
-def test_an_endless_heading_is_shortened_in_the_path_and_kept_in_the_text():
+def test_a_long_heading_is_shortened_in_the_path_and_complete_in_the_text():
     chunks = cut("# " + "[" * 100_000)
     assert len(chunks[0].heading) == 300
     assert sum(chunk.text.count("[") for chunk in chunks) == 100_000
@@ -255,7 +255,7 @@ def test_a_heading_takes_the_first_sentences_of_a_line_that_is_too_long_to_join_
     assert second == Chunk("This sentence is here twice.", 3, 3, "Notes", 1, "This sentence is here twice.")
 
 
-def test_a_rule_goes_with_the_section_that_it_announces():
+def test_a_rule_belongs_to_the_section_after_it():
     assert lines_of(cut("# One\ntext\n\n---\n\n# Two\ntext")) == [(1, 2), (4, 7)]
 
 
@@ -291,7 +291,7 @@ def test_a_fence_in_a_quotation_ends_with_it():
     assert [chunk.heading for chunk in cut("> ```\n> code\n\n# Heading\ntext")] == ["", "Heading"]
 
 
-def test_a_fence_that_is_too_long_is_split_and_its_parts_know_its_first_line():
+def test_parts_of_a_long_fence_have_its_first_line_as_context():
     code = "\n".join(f"value_{number} = {number}" for number in range(40))
     chunks = cut(f"Text.\n\n```python\n{code}\n```", tokens=50, context_before=0, context_after=0)
     assert chunks[0].text == "Text."
@@ -301,7 +301,7 @@ def test_a_fence_that_is_too_long_is_split_and_its_parts_know_its_first_line():
     assert chunks[-1].text.endswith("value_39 = 39\n```")
 
 
-def test_a_table_that_is_too_long_is_split_and_its_parts_know_its_header():
+def test_parts_of_a_long_table_have_its_header_as_context():
     rows = "\n".join(f"| {number} | something in a cell |" for number in range(30))
     chunks = cut(f"| id | what |\n|---|:-:|\n{rows}\n\nText.", tokens=50, context_before=1, context_after=1)
     assert chunks[0].text.startswith("| id | what |\n|---|:-:|\n| 0 |")
@@ -320,7 +320,7 @@ def test_a_fence_that_fits_only_without_its_heading_is_not_split():
     assert [chunk.text for chunk in cut(f"# Code\n{fence}", tokens=16)] == ["# Code", fence]
 
 
-def test_a_list_item_is_not_torn_from_its_other_lines():
+def test_a_list_item_keeps_its_lines_together():
     items = [f"- item {number}\n  goes on\n\n  and on" for number in range(20)]
     for chunk in cut("\n".join(items), tokens=32):
         assert chunk.text.startswith("- item")
@@ -347,24 +347,24 @@ def test_front_matter_may_be_toml():
     assert cut('+++\ntitle = "Cache"\ntags = ["a", "b"]\n+++\nHello') == [Chunk("Hello", 5, 5, "Cache", 1, 'a", "b')]
 
 
-def test_values_of_front_matter_are_not_lost_however_long():
+def test_long_front_matter_is_indexed_in_full():
     tags = [f"tag{number}" for number in range(1000)]
     (chunk,) = cut("\n".join(["---", "tags:", *(f"  - {tag}" for tag in tags), "---", "Hello"]))
     assert chunk.context.split("\n") == tags
 
 
-def test_front_matter_and_nothing_else_is_text():
+def test_front_matter_without_text_is_indexed_as_text():
     assert cut("---\ntitle: Cache\ntags: redis\n---\n") == [Chunk("title: Cache\ntags: redis", 2, 3)]
 
 
-def test_empty_front_matter_and_nothing_else_has_no_chunks():
+def test_empty_front_matter_without_text_has_no_chunks():
     assert cut("---\n---\n") == []
 
 
 @pytest.mark.parametrize(
     "text", ["---\ntitle: Cache", "---\nprose, and more\n\n---\nmore", "\n---\na: b\n---", "- a: b"]
 )
-def test_what_only_looks_like_front_matter_is_text(text):
+def test_lines_that_only_resemble_front_matter_are_text(text):
     assert "".join(chunk.text for chunk in cut(text)).split() == text.split()
 
 
@@ -397,11 +397,11 @@ def test_context_is_the_lines_with_words_around_a_chunk_without_headings():
     assert [chunk.context for chunk in chunks] == ["fourth", "second\nthird\nfifth", "third\nfourth"]
 
 
-def test_context_can_be_switched_off():
+def test_context_can_be_disabled():
     assert {chunk.context for chunk in cut("# A\na\n# B\nb\n# C\nc", context_before=0, context_after=0)} == {""}
 
 
-def test_overlong_neighbours_are_shortened_to_the_part_next_to_the_chunk():
+def test_long_neighbours_are_shortened_to_the_part_next_to_the_chunk():
     long_line = " ".join(f"word{number}" for number in range(1000))
     chunks = cut(f"# A\n{long_line}\n# B\nshort\n# C\n{long_line}", context_before=1)
     (chunk,) = [chunk for chunk in chunks if chunk.heading == "B"]

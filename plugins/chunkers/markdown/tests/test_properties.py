@@ -1,4 +1,4 @@
-"""What holds for every document."""
+"""Properties that hold for every document."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from kipu.types import Chunk, Document
 from kipu_chunker_markdown import MarkdownChunker
 from kipu_chunker_markdown.tokens import estimate_tokens
 
-# A machine that is busy with other things must not fail a test.
-unhurried = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
+# A busy machine must not fail a test.
+without_deadline = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
 words = st.sampled_from("redis a cache. queue! 数据库。 東京 ไทย слово | **b** `c` 👩\u200d👩\u200d👧 e\u0301".split())
 prose = st.lists(words, min_size=1, max_size=40).map(" ".join)
@@ -44,16 +44,16 @@ def bare(text: str) -> str:
     return "".join(text.split())
 
 
-@unhurried
+@without_deadline
 @given(options, documents)
 def test_no_chunk_exceeds_the_limit(chunker, text):
     assert all(estimate_tokens(chunk.text) <= chunker.tokens for chunk in cut(chunker, text))
 
 
-@unhurried
+@without_deadline
 @example(MarkdownChunker(tokens=16, overlap=0, context_before=0, context_after=0), "- ```\n\n#")
 @given(options, documents)
-def test_a_chunk_is_text_of_its_lines_and_has_no_blank_edges(chunker, text):
+def test_a_chunk_is_the_text_of_its_lines_without_blank_edges(chunker, text):
     lines = text.split("\n")
     for chunk in cut(chunker, text):
         assert 1 <= chunk.start_line <= chunk.end_line <= len(lines)
@@ -65,14 +65,14 @@ def test_a_chunk_is_text_of_its_lines_and_has_no_blank_edges(chunker, text):
         assert chunk.text.strip()
 
 
-@unhurried
+@without_deadline
 @given(without_overlap, documents)
 def test_nothing_is_lost_and_nothing_is_repeated(chunker, body):
     text = f"No front matter.\n{body}"
     assert bare("".join(chunk.text for chunk in cut(chunker, text))) == bare(text)
 
 
-@unhurried
+@without_deadline
 @given(options, documents)
 def test_every_line_is_covered_in_order(chunker, body):
     lines = ["No front matter.", *body.split("\n")]
@@ -82,17 +82,17 @@ def test_every_line_is_covered_in_order(chunker, body):
     assert [chunk.start_line for chunk in chunks] == sorted(chunk.start_line for chunk in chunks)
 
 
-@unhurried
+@without_deadline
 @given(without_overlap, documents)
-def test_what_follows_front_matter_is_text_and_front_matter_is_not(chunker, body):
+def test_front_matter_is_context_and_the_rest_is_text(chunker, body):
     chunks = cut(chunker, f"---\ntags: unseen\n---\nText.\n{body}")
     assert bare("".join(chunk.text for chunk in chunks)) == bare(f"Text.\n{body}")
     assert "unseen" in chunks[0].context
 
 
-@unhurried
+@without_deadline
 @given(without_overlap, documents)
-def test_chunks_are_in_order_and_share_a_line_only_where_it_was_cut(chunker, text):
+def test_chunks_are_in_order_and_share_only_lines_that_were_cut(chunker, text):
     lines = text.split("\n")
     chunks = cut(chunker, text)
     for before, after in pairwise(chunks):
@@ -103,13 +103,13 @@ def test_chunks_are_in_order_and_share_a_line_only_where_it_was_cut(chunker, tex
             assert before.text.split("\n")[-1].strip() != line
 
 
-@unhurried
+@without_deadline
 @given(options, documents)
 def test_the_same_document_gives_the_same_chunks(chunker, text):
     assert cut(chunker, text) == cut(chunker, text)
 
 
-@unhurried
+@without_deadline
 @given(
     st.lists(prose, max_size=4), st.lists(st.sampled_from(["# code", "", "x = 1", "---", "| a |"]), max_size=8), prose
 )
@@ -119,14 +119,14 @@ def test_a_fence_that_fits_is_in_one_chunk(before, code, after):
     assert any(fence in chunk.text for chunk in cut(MarkdownChunker(tokens=40), text))
 
 
-@unhurried
+@without_deadline
 @given(without_overlap, st.lists(st.tuples(st.integers(1, 4), prose), min_size=1, max_size=8))
-def test_a_heading_is_not_left_alone(chunker, sections):
+def test_a_heading_is_not_the_end_of_a_chunk(chunker, sections):
     text = "\n".join(f"{'#' * level} H\n\n{body}" for level, body in sections)
     assert not any(chunk.text.split("\n")[-1].strip("#") == " H" for chunk in cut(chunker, text))
 
 
-@unhurried
+@without_deadline
 @given(st.text(), st.text())
 def test_tokens_of_a_text_are_at_most_those_of_its_parts(first, second):
     assert estimate_tokens(first + second) <= estimate_tokens(first) + estimate_tokens(second)

@@ -10,7 +10,7 @@ from kipu_chunker_markdown import MarkdownChunker
 README = (Path(__file__).parent.parent / "README.md").read_text("utf-8")
 
 
-def test_the_example_prints_what_the_readme_says(capsys):
+def test_the_example_prints_the_output_in_the_readme(capsys):
     code, output = re.search(r"```python\n(.*?)```\n\n```\n(.*?)```", README, re.DOTALL).groups()
     exec(code, {})
     assert capsys.readouterr().out == output
