@@ -7,15 +7,16 @@ from typing import TYPE_CHECKING
 import attrs
 
 from ..errors import EmbedderError, KipuError, PluginError
+from ..index.coverage import read_coverage
 from ..index.strategy_tables import tables_of
-from ..index.vectors import read_coverage
 from ..types import QueryEmbedding
 from .client import EmbedderClient
 
 if TYPE_CHECKING:
     from ..context import Context
+    from ..index.coverage import Coverage
     from ..index.queries import Snapshot
-    from ..index.vectors import Coverage, KnownSpace
+    from ..index.vectors import KnownSpace
     from ..types import VectorSpace
     from .client import Pauses
     from .identity import ConfiguredEmbedder, Embedders

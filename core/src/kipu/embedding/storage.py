@@ -10,18 +10,10 @@ from typing import TYPE_CHECKING
 import attrs
 
 from ..errors import IndexUnavailableError
+from ..index.coverage import count_pending
 from ..index.queries import read_snapshot
 from ..index.strategy_tables import change, rebuild, retire, stale_tables, tables_of
-from ..index.vectors import (
-    BYTES_PER_NUMBER,
-    count_pending,
-    evict,
-    evictable,
-    make_space,
-    pending_texts,
-    refuse,
-    store,
-)
+from ..index.vectors import BYTES_PER_NUMBER, evict, evictable, make_space, pending_texts, refuse, store
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 import attrs
 
 from ..errors import ConfigurationError, UnavailableError
+from ..index.coverage import count_pending
 from ..index.queries import passes
-from ..index.vectors import count_pending, read_vectors
+from ..index.vectors import read_vectors
 from ..plugins.build import with_options
 from ..plugins.kinds import FALLBACK_STRATEGY
 from .reader import IndexReader, has_current_tables

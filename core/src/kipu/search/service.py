@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
+from ..index.coverage import count_pending
 from ..index.queries import file_infos, sources
 from ..index.recovery import recovering
-from ..index.vectors import count_pending
 from ..types import SearchResult, SearchResults
 from ..workspace.paths import ARCHIVE
 from .pipeline import Pipeline, build_pipeline, fallback, run_pipeline

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ..errors import IndexUnavailableError
+from ..index.coverage import count_pending
 from ..index.queries import count_chunks, file_infos, sources
-from ..index.vectors import count_pending
 from ..indexing.compare import absent_paths, missing_folders
 from ..plugins.build import name_of
 from ..sqlite import sqlite_errors
