@@ -31,10 +31,7 @@ if TYPE_CHECKING:
     from types import TracebackType
     from typing import Self
 
-    from .keeping.forget import Forgetting
-    from .keeping.remember import Keeping
-    from .keeping.targets import Locating
-    from .keeping.transaction import Writer
+    from .keeping.writer import Writer
     from .types import (
         Compacted,
         FileInfo,
@@ -444,8 +441,10 @@ class Memory:
         :raises WritingBusyError: another process has been writing for too long.
         :raises PluginFailedError: a write filter failed; nothing was written.
         """
-        return await self._keeping.remember(
-            text, source=source, file=file, heading=heading, metadata=metadata, supersedes=supersedes
+        from .keeping.remember import remember
+
+        return await remember(
+            self._writer, text, source=source, file=file, heading=heading, metadata=metadata, supersedes=supersedes
         )
 
     @_public
@@ -460,7 +459,9 @@ class Memory:
         :raises OutsideScopeError: it belongs to another scope.
         :raises QueryError: the file has no such lines.
         """
-        return await self._keeping.read(path, start, end)
+        from .keeping.change import read
+
+        return await read(self._context, path, start, end)
 
     @_public
     async def find_chunk(self, chunk: str) -> StoredChunk:
@@ -468,7 +469,9 @@ class Memory:
 
         :raises ChunkNotFoundError: it does not exist, or belongs to another scope.
         """
-        return await self._where.chunk_of(chunk)
+        from .keeping.targets import find_chunk
+
+        return await find_chunk(self._context, chunk)
 
     @_public
     async def edit(
@@ -496,7 +499,9 @@ class Memory:
 
         It also raises what `remember` and `read` raise.
         """
-        return await self._keeping.edit(text, chunk=chunk, path=path, start=start, end=end, expected=expected)
+        from .keeping.change import edit
+
+        return await edit(self._writer, text, chunk=chunk, path=path, start=start, end=end, expected=expected)
 
     @_public
     async def move(
@@ -516,7 +521,9 @@ class Memory:
 
         The other parameters are those of `edit`, and so is what it raises.
         """
-        return await self._keeping.move(to, chunk=chunk, path=path, start=start, end=end, expected=expected)
+        from .keeping.change import move
+
+        return await move(self._writer, to, chunk=chunk, path=path, start=start, end=end, expected=expected)
 
     @_public
     async def forget(
@@ -536,7 +543,9 @@ class Memory:
 
         It raises what `edit` raises.
         """
-        receipt = await self._forgetting.forget(chunk=chunk, path=path, start=start, end=end, expected=expected)
+        from .keeping.forget import forget
+
+        receipt = await forget(self._writer, chunk=chunk, path=path, start=start, end=end, expected=expected)
         self._has_finished_interrupted = receipt.complete  # if another process held it, it is looked at again
         return receipt
 
@@ -595,9 +604,7 @@ class Memory:
         from .distill.flush import flush
 
         return await flush(
-            self._context,
-            self._keeping,
-            self._where,
+            self._writer,
             self.recall,
             conversation,
             model=model,
@@ -635,10 +642,7 @@ class Memory:
         from .distill.compact import compact
 
         return await compact(
-            self._context,
-            self._keeping,
-            self._where,
-            self._synchronizer,
+            self._writer,
             source,
             older_than=older_than,
             max_tokens=max_tokens,
@@ -657,34 +661,15 @@ class Memory:
         """
         from .distill.compact import undo_compact
 
-        return await undo_compact(self._context, self._keeping, self._where, self._synchronizer, path)
+        return await undo_compact(self._writer, path)
 
     # --- services, imported when first used ------------------------------------------------------------------------
 
     @functools.cached_property
     def _writer(self) -> Writer:
-        from .keeping.transaction import Writer
+        from .keeping.writer import Writer
 
-        return Writer(self._context)
-
-    @functools.cached_property
-    def _where(self) -> Locating:
-        from .keeping.targets import Locating
-
-        context = self._context
-        return Locating(context.config, context.database, context.workspace, context.scope)
-
-    @functools.cached_property
-    def _keeping(self) -> Keeping:
-        from .keeping.remember import Keeping
-
-        return Keeping(self._context, self._synchronizer, self._writer, self._where)
-
-    @functools.cached_property
-    def _forgetting(self) -> Forgetting:
-        from .keeping.forget import Forgetting
-
-        return Forgetting(self.workspace, self._context.database, self._synchronizer, self._where, self._keeping)
+        return Writer(self._context, self._synchronizer)
 
     async def _finish_interrupted(self) -> None:
         """Finish what a killed process began in the memory files, once."""
@@ -692,8 +677,10 @@ class Memory:
             return
         hidden = self.workspace / HIDDEN_FOLDER
         if (hidden / "forgetting").exists() or _has_entries(hidden / "writing"):
+            from .keeping.forget import finish_forgetting
+
             await self._writer.recover()
-            await self._forgetting.finish()
+            await finish_forgetting(self._writer)
         self._has_finished_interrupted = True
 
 

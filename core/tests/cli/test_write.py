@@ -98,7 +98,7 @@ def test_a_text_may_come_from_standard_input(run, workspace):
 def test_a_superseded_text_is_labelled(run):
     run("remember", "The cache is Redis.")
     code, _, err = run("remember", "The cache is Valkey now.", "--supersedes", f"memory/{today()}.md:3")
-    assert (code, err) == (0, f"It takes the place of memory/{today()}.md:3: - The cache is Redis.\n")
+    assert (code, err) == (0, f"It supersedes memory/{today()}.md:3: - The cache is Redis.\n")
     _, out, _ = run("search", "what is the cache")
     assert out.index("Valkey now") < out.index("outdated: superseded by") < out.index("is Redis")
 
@@ -107,7 +107,7 @@ def test_lines_are_read_changed_and_moved(run, workspace):
     (workspace / "memory/a.md").write_text("one\ntwo\nthree\n", "utf-8")
     assert run("read", "memory/a.md")[1] == "one\ntwo\nthree\n"
     assert run("read", "memory/a.md:2-3")[1] == "two\nthree\n"
-    assert run("edit", "memory/a.md:2", "2")[1] == "Changed: memory/a.md:2\n"
+    assert run("edit", "memory/a.md:2", "2")[1] == "Changed: memory/a.md:2\nReplaced: two\n"
     assert run("move", "memory/a.md:3", "b.md")[1] == "Moved to: memory/b.md:1\n"
     assert (workspace / "memory/a.md").read_text("utf-8") == "one\n2\n"
     assert run("move", "memory/a.md", "team/c.md")[1] == "Moved to: memory/team/c.md:1-2\n"
@@ -122,7 +122,7 @@ def test_lines_are_read_changed_and_moved(run, workspace):
         (["read", "../x.md"], 2, "../x.md leads out of the workspace"),
         (["read", "memory/a.md:0"], 2, "Lines count from 1, and the last is not before the first, unlike 0 to 0."),
         (["edit", "memory/a.md:3-2", "x"], 2, "Lines count from 1"),
-        (["read", "memory/a.md:9"], 2, "memory/a.md has 1 line, and none of the number 9."),
+        (["read", "memory/a.md:9"], 2, "memory/a.md has 1 line, so there is no line 9."),
         (["edit", "0123456789abcdef", "x"], 2, 'There is no chunk "0123456789abcdef".'),
         (["forget"], 2, "Give either a PLACE or a --query."),
         (["remember", "x", "--metadata", "session"], 2, "--metadata takes KEY=VALUE, not 'session'."),
@@ -174,10 +174,10 @@ def test_forget_query_asks_for_each_result(run, workspace):
 
 def test_a_text_may_begin_as_an_item_does(run, workspace):
     (workspace / "memory/a.md").write_text("- one\n- two\n", "utf-8")
-    assert run("edit", "memory/a.md:2", "- 2")[:2] == (0, "Changed: memory/a.md:2\n")
+    assert run("edit", "memory/a.md:2", "- 2")[:2] == (0, "Changed: memory/a.md:2\nReplaced: - two\n")
     code, _, err = run("edit", "memory/a.md", "whole?")
     assert code == 2
-    assert "not a whole file" in err
+    assert "A whole file cannot be replaced" in err
     assert (workspace / "memory/a.md").read_text("utf-8") == "- one\n- 2\n"
 
 

@@ -80,7 +80,7 @@ async def test_files_and_writes_do_not_depend_on_what_searches(config, write, wo
         await memory.forget(path="memory/b.md", start=note.start_line, end=note.end_line)
         assert not (workspace / "memory/b.md").exists()  # nothing else was in it
     assert files == ([] if notice and "chunker" in notice else ["memory/a.md"])
-    assert any(notice in sentence for sentence in note.notices) if notice else note.notices == []
+    assert any(notice in sentence for sentence in note.notices) if notice else not note.notices
     async with Memory(config()) as memory:
         assert [result.path for result in await memory.search("apple")] == ["memory/a.md"]
         assert await memory.search("Valkey") == []

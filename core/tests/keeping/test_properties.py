@@ -23,6 +23,7 @@ from kipu import Chunk, IndexConfig
 from kipu.config import WritingConfig
 from kipu.errors import MemoryFileError, QueryError
 from kipu.keeping.edits import append, check_heading, remove, replace
+from kipu.keeping.targets import Target
 from kipu.markdown import (
     canonical,
     entries,
@@ -142,7 +143,7 @@ def test_what_is_removed_is_gone_and_only_headings_and_blank_lines_go_with_it(da
     assume(file.lines)
     start = draw.draw(st.integers(1, len(file.lines)))
     end = draw.draw(st.integers(start, len(file.lines)))
-    changed = remove(file, start, end)
+    changed = remove(file, Target("", "", start, end, "\n".join(file.plain_lines[start - 1 : end])))
     lines = changed.lines if changed is not None else []
     rest = [*enumerate(file.lines[: start - 1], 1), *enumerate(file.lines[end:], end + 1)]
     # The lines that are left are some of the others, in order; those that are not are headings or blank.

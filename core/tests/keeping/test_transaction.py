@@ -24,11 +24,13 @@ from kipu import FilesConfig, Memory
 from kipu.config import WritingConfig
 from kipu.errors import FileChangedError, KipuError, MemoryFileError
 from kipu.keeping import transaction
-from kipu.keeping.transaction import FileChange, Writer
+from kipu.keeping.transaction import FileChange
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
+
+    from kipu.keeping.writer import Writer
 
 POSIX = pytest.mark.skipif(os.name == "nt", reason="permissions, links and pipes are those of POSIX")
 OLD, NEW, THEIRS = b"old\n", b"new\n", b"theirs\n"
@@ -39,7 +41,7 @@ def configured(workspace: Path) -> Any:
 
 
 def writer_of(workspace: Path) -> Writer:
-    return Writer(Memory(configured(workspace))._context)
+    return Memory(configured(workspace))._writer
 
 
 @pytest.fixture
@@ -78,7 +80,7 @@ async def test_files_are_made_changed_and_removed_together(workspace, writer, re
     one.write_bytes(b"one")
     two.write_bytes(b"two")
     async with writer.locked():
-        await writer.commit([change(one, b"ONE"), change(two, None), change(three, b"THREE")])
+        await writer.commit(change(one, b"ONE"), change(two, None), change(three, b"THREE"))
     assert (one.read_bytes(), two.exists(), three.read_bytes()) == (b"ONE", False, b"THREE")
     assert remains(workspace) == []
 
@@ -90,7 +92,7 @@ async def test_if_one_file_has_changed_none_is_changed(workspace, writer, which,
     files[which].write_bytes(THEIRS)
     async with writer.locked():
         with pytest.raises(FileChangedError, match="Nothing was changed"):
-            await writer.commit(changes)
+            await writer.commit(*changes)
     assert [file.read_bytes() for file in files] == [THEIRS if at == which else OLD for at in range(3)]
     assert remains(workspace) == []
 
@@ -99,7 +101,7 @@ async def test_if_one_file_cannot_be_written_none_is_changed(workspace, writer, 
     (one,) = files_in(workspace, 1)
     async with writer.locked():
         with pytest.raises(MemoryFileError, match="Nothing was changed"):
-            await writer.commit([change(one, NEW), FileChange(str(one / "two.md"), None, NEW)])
+            await writer.commit(change(one, NEW), FileChange(str(one / "two.md"), None, NEW))
     assert one.read_bytes() == OLD
     assert remains(workspace) == []
 
@@ -109,7 +111,7 @@ async def test_a_commit_that_has_begun_is_finished_although_its_task_is_cancelle
 
     async def work() -> None:
         async with writer.locked():
-            await writer.commit([FileChange(str(file), None, NEW) for file in files])
+            await writer.commit(*[FileChange(str(file), None, NEW) for file in files])
 
     for turns in range(1, 12):
         task = asyncio.create_task(work())
@@ -130,10 +132,12 @@ async def test_only_several_files_have_a_journal(workspace, writer, monkeypatch,
     journals = []
     replace = transaction._replace
     monkeypatch.setattr(
-        transaction, "_replace", lambda step: journals.append(os.path.exists(writer._journal)) or replace(step)
+        transaction,
+        "_replace",
+        lambda step: journals.append(os.path.exists(writer.transactions._journal)) or replace(step),
     )
     async with writer.locked():
-        await writer.commit([change(file, NEW) for file in files_in(workspace, count)])
+        await writer.commit(*[change(file, NEW) for file in files_in(workspace, count)])
     assert journals == [count > 1] * count
 
 
@@ -161,7 +165,7 @@ async def test_a_private_file_is_at_no_moment_readable_by_others(workspace, writ
 
     monkeypatch.setattr(os, "fsync", look)
     async with writer.locked():
-        await writer.commit([change(file, NEW)])
+        await writer.commit(change(file, NEW))
     assert modes == [0o600]
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
 
@@ -195,7 +199,7 @@ async def test_if_the_first_file_is_saved_after_the_last_check_nothing_is_change
     monkeypatch.setattr(transaction, "_replace", late)
     async with writer.locked():
         with pytest.raises(FileChangedError, match="Nothing was written"):
-            await writer.commit([FileChange(str(file), before, after) for file in files])
+            await writer.commit(*[FileChange(str(file), before, after) for file in files])
     rest = {file.name: before for file in files[1:] if before}
     assert texts(workspace) == {"a.md": THEIRS} | rest
     assert remains(workspace) == []
@@ -214,9 +218,9 @@ async def test_if_a_later_file_is_saved_it_stays_and_the_new_text_is_kept_beside
         return replace(step)
 
     monkeypatch.setattr(transaction, "_replace", late)
-    with writer._context.notices.collect() as notices:
+    with writer.context.notices.collect() as notices:
         async with writer.locked():
-            await writer.commit([FileChange(str(file), before, after) for file in files])
+            await writer.commit(*[FileChange(str(file), before, after) for file in files])
     expected = {"a.md": after, "b.md": THEIRS, "b.recovered.md": after}
     assert texts(workspace) == {name: data for name, data in expected.items() if data is not None}
     assert any("b.recovered.md" in notice for notice in notices) == (after is not None)
@@ -235,9 +239,9 @@ async def test_what_is_saved_during_the_rename_is_kept_beside_the_file(workspace
         return linked
 
     monkeypatch.setattr(transaction, "_link_old", late)
-    with writer._context.notices.collect() as notices:
+    with writer.context.notices.collect() as notices:
         async with writer.locked():
-            await writer.commit([FileChange(str(file), OLD, after)])
+            await writer.commit(FileChange(str(file), OLD, after))
     assert (workspace / "memory/a.recovered-2.md").read_bytes() == THEIRS
     assert (file.read_bytes() if file.exists() else None) == after
     (notice,) = notices
@@ -249,16 +253,16 @@ async def test_a_file_of_another_scope_is_not_named_in_a_notice(workspace, monke
     async with Memory(configured(workspace), scope="bob") as memory:
         await memory.remember("beta", file="private.md")
     (workspace / "memory/bob/private.md").write_bytes(OLD)
-    writer = Writer(Memory(configured(workspace), scope="anna")._context)
+    writer = Memory(configured(workspace), scope="anna")._writer
     link = transaction._link_old
     monkeypatch.setattr(
         transaction,
         "_link_old",
         lambda step: link(step) and bool((workspace / "memory/bob/private.md").write_bytes(b"x")),
     )
-    with writer._context.notices.collect() as notices:
+    with writer.context.notices.collect() as notices:
         async with writer.locked():
-            await writer.commit([FileChange(str(workspace / "memory/bob/private.md"), OLD, NEW)])
+            await writer.commit(FileChange(str(workspace / "memory/bob/private.md"), OLD, NEW))
     assert len(notices) == 1
     assert "private" not in notices[0]
 
@@ -270,9 +274,9 @@ async def test_without_hard_links_files_are_changed_all_the_same(workspace, writ
     monkeypatch.setattr(os, "link", no_links)
     one, two = files_in(workspace, 2)
     async with writer.locked():
-        await writer.commit([change(one, NEW), change(two, None), FileChange(f"{two}.md", None, NEW)])
+        await writer.commit(change(one, NEW), change(two, None), FileChange(f"{two}.md", None, NEW))
         with pytest.raises(FileChangedError):
-            await writer.commit([FileChange(str(one), None, NEW)])
+            await writer.commit(FileChange(str(one), None, NEW))
     assert texts(workspace) == {"a.md": NEW, "b.md.md": NEW}
 
 
@@ -313,7 +317,7 @@ def commit_and_be_killed(workspace: Path, changes: list[FileChange], save: Calla
         for name in CALLS:
             patch.setattr(os, name, killing(getattr(os, name)))
         with contextlib.suppress(Killed, KipuError):
-            writer._commit(changes)
+            writer.transactions.commit(changes)
 
 
 @given(
@@ -333,7 +337,7 @@ def test_a_kill_at_any_moment_leaves_all_or_nothing_and_loses_nothing(
     changes = [FileChange(str(file), before, after) for file in files]
     commit_and_be_killed(workspace, changes, (lambda: replaces(files[-1])) if saves else None, at)
     saved = THEIRS in texts(workspace).values()
-    writer_of(workspace)._recover()
+    writer_of(workspace).transactions.recover()
     assert remains(workspace) == []
     left = texts(workspace)
     recovered = {name for name in left if "recovered" in name}
@@ -578,7 +582,7 @@ def test_whatever_the_system_refuses_the_outcome_is_reported_truly_and_recovery_
         for name in FAILING:
             patch.setattr(os, name, system.erring(getattr(os, name)))
         try:
-            writer._commit([FileChange(str(file), before, after) for file in files])
+            writer.transactions.commit([FileChange(str(file), before, after) for file in files])
             outcome = "made"
         except KipuError as error:
             outcome = str(error)
@@ -591,7 +595,7 @@ def test_whatever_the_system_refuses_the_outcome_is_reported_truly_and_recovery_
     elif "Nothing was changed" in outcome:
         assert states() == [before] * count
     expected = states() if outcome == "made" or "Nothing was changed" in outcome else None
-    writer_of(workspace)._recover()
+    writer_of(workspace).transactions.recover()
     assert states() == expected or (expected is None and states() in ([before] * count, [after] * count))
     assert remains(workspace) == []
     assert set(os.listdir(workspace / "memory")) <= {file.name for file in files}
@@ -612,13 +616,13 @@ async def test_on_another_disk_temporary_files_lie_beside_the_target(workspace, 
     monkeypatch.setattr(time, "time", lambda: later)
     os.utime(fresh, (later, later))
     config = attrs.evolve(configured(workspace), files=FilesConfig(paths=[str(vault)]))
-    writer, seen = Writer(Memory(config)._context), []
+    writer, seen = Memory(config)._writer, []
     prepare = transaction._prepare
     monkeypatch.setattr(
         transaction, "_prepare", lambda change, temporary: (seen.append(temporary), prepare(change, temporary))
     )
     async with writer.locked():
-        await writer.commit([FileChange(str(vault / "a.md"), None, NEW)])
+        await writer.commit(FileChange(str(vault / "a.md"), None, NEW))
     assert [os.path.dirname(path) for path in seen] == [str(vault)]
     assert sorted(os.listdir(vault)) == sorted([".kipu-notes.md", fresh.name, "a.md"])
 

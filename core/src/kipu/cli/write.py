@@ -85,6 +85,8 @@ def _print_note(output: Output, note: Note, label: str) -> None:
         output.data(note)
     elif not output.quiet:
         output.line(f"{label} {escape(str(note.place))}")
+        if note.replaced:
+            output.line(f"Replaced: {escape(note.replaced, keep=LINES)}")
     output.notices(note.notices)
     output.notices(f"Nearly the same text is in {place}" for place in note.similar)
 

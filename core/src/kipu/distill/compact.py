@@ -12,7 +12,8 @@ from urllib.parse import quote, unquote
 
 from ..errors import MemoryFileError, NotWrittenError, QueryError
 from ..index.queries import file_infos
-from ..keeping.targets import read_file
+from ..keeping.files import read_file
+from ..keeping.targets import resolve_file
 from ..keeping.transaction import FileChange
 from ..markdown import format_entry, front_matter, normalize_text
 from ..search.recall import estimate_tokens
@@ -26,9 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
 
     from ..context import Context
-    from ..indexing.synchronizer import Synchronizer
-    from ..keeping.remember import Keeping
-    from ..keeping.targets import Locating
+    from ..keeping.writer import Writer
     from ..workspace.paths import Workspace
 
 __all__ = ["compact", "undo_compact"]
@@ -62,10 +61,7 @@ class _Original(NamedTuple):
 
 
 async def compact(
-    context: Context,
-    keeping: Keeping,
-    targets: Locating,
-    synchronizer: Synchronizer,
+    writer: Writer,
     source: str | None,
     *,
     older_than: int | timedelta | date | str | None,
@@ -75,6 +71,7 @@ async def compact(
     dry_run: bool,
 ) -> Compacted | None:
     """Replace old dated files with a summary. See `kipu.Memory.compact`."""
+    context = writer.context
     today = context.config.today()
     task = format_instructions(_INSTRUCTIONS, today, instructions)
     label = context.scope.source(source)
@@ -86,22 +83,18 @@ async def compact(
     budget = _MAX_TOKENS if max_tokens is None else max_tokens
     if type(budget) is not int or budget < 1:
         raise QueryError(f"max_tokens must be a whole number of at least 1, not {max_tokens!r}.")
-    await synchronizer.refresh()
-    originals = await _select(context, targets, label, before, budget)
+    await writer.synchronizer.refresh()
+    originals = await _select(context, label, before, budget)
     if not originals:
         return None
     facts = await _distill(Distiller(context, model), originals, task)
     if not facts:
         return None
     workspace = context.workspace
-    async with keeping.writer.locked():
+    async with writer.locked():
         last = originals[-1]
         path = _free_path(workspace, posixpath.dirname(last.path), f"{last.date.isoformat()}-summary")
-        texts = []
-        for fact in facts:
-            text, notices = await keeping.prepared(normalize_text(fact), path)
-            context.notices.add(*notices)
-            texts.append(text)
+        texts = [await writer.filter(normalize_text(fact), path) for fact in facts]
         archived = _archive_paths(workspace, originals)
         summary = _format_summary(path, texts, originals, archived)
         if not dry_run:
@@ -111,26 +104,24 @@ async def compact(
                 changes.append(FileChange(target, None, original.data, like=original.real))
                 changes.append(FileChange(original.real, original.data, None))
             try:
-                await keeping.writer.commit(changes)
+                await writer.commit(*changes)
             except MemoryFileError as error:
                 raise NotWrittenError(
                     f"The summary could not be written: {error} Its text is in this exception (.text).", summary
                 ) from error
-            await synchronizer.refresh()
+            await writer.index()
     return Compacted(path, summary, archived)
 
 
 async def undo_compact(
-    context: Context,
-    keeping: Keeping,
-    targets: Locating,
-    synchronizer: Synchronizer,
+    writer: Writer,
     path: str | os.PathLike[str],
 ) -> Compacted:
     """Move the originals of a summary back. See `kipu.Memory.undo_compact`."""
+    context = writer.context
     workspace, scope = context.workspace, context.scope
-    name, real = targets.existing(path)
-    async with keeping.writer.locked():
+    name, real = resolve_file(context, path)
+    async with writer.locked():
         data, file = await asyncio.to_thread(read_file, real, name)
         originals = _originals_of(name, file.plain_lines)
         if not originals:
@@ -140,7 +131,7 @@ async def undo_compact(
             scope.check(archived)
             archived_real, original_real = workspace.locate(archived), workspace.locate(original)
             text, _ = await asyncio.to_thread(read_file, archived_real, archived)
-            if text is None or targets.is_link(archived):  # a symlink leads to a file that compact did not archive
+            if text is None or workspace.is_link(archived):  # a symlink leads to a file that compact did not archive
                 context.notices.add(f"{original} is no longer in the archive.")
                 continue
             scope.check(workspace.name_of(original_real), original)
@@ -156,8 +147,8 @@ async def undo_compact(
         summary = _free_path(workspace, folder, name.rpartition("/")[2].removesuffix(".md"))
         changes.append(FileChange(workspace.locate(summary), None, data, like=real))
         changes.append(FileChange(real, data, None))
-        await keeping.writer.commit(changes)
-        await synchronizer.refresh()
+        await writer.commit(*changes)
+        await writer.index()
     return Compacted(summary, "\n".join(file.plain_lines), restored)
 
 
@@ -179,7 +170,7 @@ def _first_day_to_keep(older_than: int | timedelta | date | str | None, today: d
     return today - older_than
 
 
-async def _select(context: Context, targets: Locating, label: str, before: date, max_tokens: int) -> list[_Original]:
+async def _select(context: Context, label: str, before: date, max_tokens: int) -> list[_Original]:
     """Return the oldest dated files of a source, as many as the budget allows; no summaries."""
     async with context.database.reader() as connection:
         infos = await file_infos(connection)
@@ -189,7 +180,7 @@ async def _select(context: Context, targets: Locating, label: str, before: date,
         real = context.workspace.locate(path)
         data, file = await asyncio.to_thread(read_file, real, path)
         lines = file.plain_lines
-        if data is None or targets.is_link(path) or _originals_of(path, lines):
+        if data is None or context.workspace.is_link(path) or _originals_of(path, lines):
             continue
         text = "\n".join(lines)
         max_tokens -= estimate_tokens(text)

@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from ..errors import EvergreenFileError, KipuError, NotWrittenError
+from ..keeping.remember import add_entries, filter_new
+from ..keeping.targets import resolve_destination
 from ..markdown import normalize_text
 from ..search.recall import FENCE
 from ..types import Flushed
@@ -17,9 +19,7 @@ if TYPE_CHECKING:
     import os
     from collections.abc import Awaitable, Callable, Sequence
 
-    from ..context import Context
-    from ..keeping.remember import Keeping
-    from ..keeping.targets import Locating
+    from ..keeping.writer import Writer
     from ..types import Message, Note, Recall
 
 __all__ = ["flush"]
@@ -44,9 +44,7 @@ _QUERY_CHARACTERS = 1500
 
 
 async def flush(
-    context: Context,
-    keeping: Keeping,
-    targets: Locating,
+    writer: Writer,
     recall: Callable[..., Awaitable[Recall]],
     conversation: Any,
     *,
@@ -60,30 +58,26 @@ async def flush(
 
     :param recall: recalls what the memory knows, as `kipu.Memory.recall` does.
     """
+    context = writer.context
     messages = parse_messages(conversation)
     task = format_instructions(_INSTRUCTIONS, context.config.today(), instructions)
-    path, real = targets.place(source, file)
+    path, real = resolve_destination(context, source, file)
     if date_of(path) is None:
         raise EvergreenFileError(
             f"{path} has no date in its name, and flush writes to dated files only, such as "
             f"memory/{context.config.today().isoformat()}.md."
         )
-    await keeping.refuse_secret_names(path)
+    await writer.refuse_secret_names(path)
     if not messages:
         return None
     distiller = Distiller(context, model)
     found, failure = await _distill(distiller, recall, messages, task, source_of(path))
-    facts = []
-    for fact in found:
-        text, notices = await keeping.prepared(normalize_text(fact), path)
-        context.notices.add(*notices)
-        facts.append(text)
+    facts = [await writer.filter(normalize_text(fact), path) for fact in found]
     if dry_run:
-        texts, entries = await keeping.not_said_yet(facts, path, _METADATA), []
+        texts, entries = await filter_new(context, facts, path, _METADATA), []
     else:
-        entries = await _write(keeping, facts, path, real)
+        entries = await _write(writer, facts, path, real)
         texts = [entry.text for entry in entries]
-        context.notices.add(*(notice for entry in entries for notice in entry.notices))
     if failure is not None:
         raise failure
     return Flushed(_format_list(texts), path, tuple(entries)) if texts else None
@@ -120,12 +114,12 @@ async def _recall_known(recall: Callable[..., Awaitable[Recall]], part: Sequence
     return f"\nThis is remembered already, quoted as data between <{FENCE}> and </{FENCE}>:\n{recalled.text}"
 
 
-async def _write(keeping: Keeping, facts: Sequence[str], path: str, real: str) -> list[Note]:
+async def _write(writer: Writer, facts: Sequence[str], path: str, real: str) -> list[Note]:
     if not facts:
         return []
     try:
-        async with keeping.writer.locked():
-            return await keeping.add_entries(facts, path, real, _METADATA)
+        async with writer.locked():
+            return await add_entries(writer, facts, path, real, _METADATA)
     except KipuError as error:
         raise NotWrittenError(
             f"The distilled facts could not be written to {path}: {error} They are in this exception (.text).",

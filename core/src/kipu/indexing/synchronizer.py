@@ -261,25 +261,30 @@ class Synchronizer:
     # --- after a write ---------------------------------------------------------------------------------------------
 
     @recovering
-    async def refresh(self, paths: Sequence[str] | None = None) -> None:
+    async def refresh(self, paths: Sequence[str] | None = None) -> IndexReport | None:
         """Index what changed on disk: in the files of these paths, or everywhere.
 
         Embedding is left to the next search, which embeds before it answers. If a component that this needs cannot be
         used, nothing is indexed, and a notice says so: what was written is safe in its file.
+
+        :return: None if nothing could be indexed.
         """
         async with self._lock:
             try:
                 indexer = await self.indexer(lenient=True)
             except KipuError as error:
                 self._context.notices.add(f"What changed on disk was not indexed. {error}")
-                return
+                return None
             if paths is not None:
                 report = await indexer.refresh(paths)
             elif pending := await indexer.look():
                 report = await indexer.index(pending=pending)
             else:
-                return
+                return IndexReport()
         self._notify(report)
+        if paths is not None:
+            self._context.notices.add(*(f"{file.path} {file.reason}." for file in report.skipped))
+        return report
 
     @recovering
     async def scrub(self, hashes: Sequence[str]) -> None:

@@ -1,28 +1,43 @@
-"""Where words go in a memory file: how lines are added, replaced and taken out, with nothing else touched."""
+"""Add lines to a memory file, replace them and remove them, and touch nothing else."""
 
 from __future__ import annotations
 
+import re
 import textwrap
 from typing import TYPE_CHECKING, Any
 
 from ..errors import QueryError
-from ..markdown import Kind, canonical, front_matter, heading_level, heading_title, item_mark, scan
+from ..markdown import (
+    Kind,
+    canonical,
+    entries,
+    front_matter,
+    heading_level,
+    heading_title,
+    item_mark,
+    read_metadata,
+    scan,
+)
+from .targets import check_target
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from ..markdown import Block
     from ..workspace.text import TextFile
+    from .targets import Target
 
-__all__ = ["append", "check_heading", "from_the_margin", "remove", "replace", "without_text"]
+__all__ = ["append", "check_heading", "dedent", "remove", "replace", "reword"]
 
 _MARKS = "-*+"
+_BOX = re.compile(r"\[[ xX]\][ \t]")
+_STRUCTURE = re.compile(r"[ \t>]|\|.*\|[ \t]*$|<!--")
 
 
 def check_heading(heading: Any) -> str:
-    """The title of a heading, without its marks.
+    """Return the title of a heading, without its marks.
 
-    :raises QueryError: it is no text of one line.
+    :raises QueryError: it is not a text of one line.
     """
     title = heading.strip() if isinstance(heading, str) else ""
     title = heading_title(title if heading_level(title) <= 6 else f"# {title}")
@@ -32,9 +47,9 @@ def check_heading(heading: Any) -> str:
 
 
 def append(file: TextFile, entry: Sequence[str], heading: str | None = None) -> tuple[TextFile, int]:
-    """Put the lines of an entry at the end of a file, or of the section below a heading, which is made if need be.
+    """Add the lines of an entry to the end of a section, which is created if it does not exist.
 
-    Without a heading it goes above the sections of the file: at its end it would belong to the last of them.
+    Without a heading, the entry goes above the sections of the file: at its end it would belong to the last of them.
 
     :return: the file, and the number of the entry's first line, from 1.
     """
@@ -55,7 +70,7 @@ def append(file: TextFile, entry: Sequence[str], heading: str | None = None) -> 
     while at > 0 and not plain[at - 1].strip():
         at -= 1
     before = plain[at - 1] if at else ""
-    # An item goes on with the list above it; all else begins after a blank line.
+    # An item continues the list above it; anything else begins after a blank line.
     mark = _mark_of_list(plain, blocks, at) if not title and item_mark(entry[0]) else ""
     above = ([] if mark or not before else [""]) + title
     first = mark + entry[0][1:] if mark and entry[0][0] in _MARKS else entry[0]
@@ -80,10 +95,10 @@ def _above_sections(headings: Sequence[Block], end: int) -> int:
     return next((heading.start for heading in headings if not titles or heading.start > titles[-1]), end)
 
 
-def from_the_margin(lines: Sequence[str]) -> Sequence[str]:
-    """Lines that were a part of something, such as an inner item of a list, as something of their own.
+def dedent(lines: Sequence[str]) -> Sequence[str]:
+    """Return lines that were a part of something, such as an inner item, as something of its own.
 
-    Indented, they would become a part of the item of a list that they are put below.
+    Indented, they would become a part of the item that they are put below.
     """
     return textwrap.dedent("\n".join(lines)).split("\n") if lines[0][:1] in (" ", "\t") else lines
 
@@ -98,7 +113,7 @@ def _mark_of_list(lines: Sequence[str], blocks: Sequence[Block], end: int) -> st
 
 
 def replace(file: TextFile, start: int, end: int, new: Sequence[str]) -> TextFile:
-    """Put other lines in the place of the lines from ``start`` to ``end``, which count from 1 and are included."""
+    """Replace the lines from ``start`` to ``end``, which count from 1 and are both included."""
     line_end = file.line_end
     ends_file = end >= len(file.lines) and not "".join(file.lines[-1:]).endswith(("\n", "\r"))
     lines = [line + line_end for line in new]
@@ -107,12 +122,10 @@ def replace(file: TextFile, start: int, end: int, new: Sequence[str]) -> TextFil
     return file._replace(lines=[*file.lines[: start - 1], *lines, *file.lines[end:]])
 
 
-def remove(file: TextFile, start: int, end: int) -> TextFile | None:
-    """Take out lines, the headings above them that nothing is left below, and a blank line of the two around them.
+def _remove_lines(file: TextFile, start: int, end: int) -> TextFile | None:
+    """Remove lines, the headings above them that nothing is left below, and one of two blank lines around them.
 
     A heading that was above nothing before stays.
-
-    :return: the file; None where nothing is left in it but blank lines.
     """
     plain = file.plain_lines
     first, last = start - 1, min(end, len(plain))
@@ -140,7 +153,55 @@ def remove(file: TextFile, start: int, end: int) -> TextFile | None:
     return file._replace(lines=lines) if any(line.strip() for line in lines) else None
 
 
-def without_text(file: TextFile, start: int, end: int, text: str) -> TextFile | None:
-    """Take a text out of lines that hold more than it, as a chunk of a very long line; None where nothing is left."""
-    left = "\n".join(file.plain_lines[start - 1 : end]).replace(text, "", 1)
-    return replace(file, start, end, left.split("\n")) if left.strip() else remove(file, start, end)
+def reword(file: TextFile, target: Target, text: str) -> tuple[TextFile, int]:
+    """Return a file with a text in the place of a target, and how many lines the text has in it.
+
+    An item stays an item, and the metadata of an entry stays below it, unless the text brings a mark or metadata.
+
+    :raises FileChangedError: the lines of the target have changed.
+    """
+    inside = check_target(file, target)
+    old, new = target.text.split("\n"), text.split("\n")
+    if inside == target.text:
+        new = _as_item(old[0], new)
+        new += _kept_metadata(old, new)
+    lines = inside.replace(target.text, "\n".join(new), 1).split("\n")
+    return replace(file, target.start_line, target.end_line, lines), len(new)
+
+
+def _as_item(old: str, new: list[str]) -> list[str]:
+    """Return lines with the mark of the item that they replace, and the box of a task, unless they have their own.
+
+    Without a mark, a text would become a part of the item above it.
+    """
+    mark, block = item_mark(old), scan(new)[0]
+    if not mark or block.kind is not Kind.TEXT or block.is_item or _STRUCTURE.match(new[0]):
+        return new
+    box = _BOX.match(old, len(mark))
+    first = mark + (box[0] if box and not _BOX.match(new[0]) else "") + new[0]
+    return [first, *(" " * len(mark) + line if line.strip() else "" for line in new[1:])]
+
+
+def _kept_metadata(old: Sequence[str], new: Sequence[str]) -> list[str]:
+    """Return the line of metadata that stays if one entry is replaced by another; nothing in any other case."""
+    before, after = entries(old), entries(new)
+    if len(before) != 1 or not before[0].metadata or len(after) != 1 or any(map(read_metadata, new)):
+        return []
+    first = new[after[0].start_line - 1]
+    margin = first[: len(first) - len(first.lstrip())] + ("  " if item_mark(first) else "")
+    line = margin + old[before[0].end_line - 1].strip()
+    with_line = entries([*new, line])  # a table, for one, has no place for it
+    return [line] if len(with_line) == 1 and with_line[0].metadata == before[0].metadata else []
+
+
+def remove(file: TextFile, target: Target) -> TextFile | None:
+    """Return a file without the text of a target, and without the headings that nothing is left below.
+
+    :raises FileChangedError: the lines of the target have changed.
+    :return: the file; None if nothing is left in it but blank lines.
+    """
+    inside = check_target(file, target)
+    rest = inside.replace(target.text, "", 1)
+    if rest.strip():  # a chunk of a very long line
+        return replace(file, target.start_line, target.end_line, rest.split("\n"))
+    return _remove_lines(file, target.start_line, target.end_line)

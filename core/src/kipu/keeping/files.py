@@ -11,7 +11,19 @@ import hashlib
 import os
 import stat
 
-__all__ = ["OTHER", "IrregularFileError", "digest_of", "put_new", "read_regular", "sync_folder", "write_new"]
+from ..errors import MemoryFileError
+from ..workspace.text import NotTextError, TextFile
+
+__all__ = [
+    "OTHER",
+    "IrregularFileError",
+    "digest_of",
+    "put_new",
+    "read_file",
+    "read_regular",
+    "sync_folder",
+    "write_new",
+]
 
 _MAX_BYTES = 64_000_000
 
@@ -43,6 +55,24 @@ def _check_regular(status: os.stat_result, path: str | os.PathLike[str], max_byt
         raise IrregularFileError(errno.EINVAL, "it is not a regular file", os.fspath(path))
     if max_bytes is not None and status.st_size > max_bytes:
         raise IrregularFileError(errno.EFBIG, os.strerror(errno.EFBIG), os.fspath(path))
+
+
+def read_file(real: str, path: str) -> tuple[bytes | None, TextFile]:
+    """Return the bytes and the text of a memory file; None and no lines if it does not exist.
+
+    :param path: what messages call it.
+    :raises MemoryFileError: it cannot be read, or is not a text that could be written back.
+    """
+    try:
+        data = read_regular(real)
+    except (FileNotFoundError, NotADirectoryError):
+        return None, TextFile([])
+    except OSError as error:
+        raise MemoryFileError(f"{path} cannot be read: {error.strerror or error}.") from error
+    try:
+        return data, TextFile.parse(data)
+    except NotTextError as error:
+        raise MemoryFileError(f"{path} {error}. Nothing was changed.") from None
 
 
 def digest_of(path: str) -> str:

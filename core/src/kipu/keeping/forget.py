@@ -1,297 +1,296 @@
-"""Forgets a text for good: in its file, in every index, and in what is left of them on the disk."""
+"""Forget a text for good: in its file, in the index, and on the pages of the index that were not reused."""
 
 from __future__ import annotations
 
 import asyncio
 import hashlib
-import os
 from bisect import bisect_left, bisect_right
+from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
-import attrs
-
 from ..errors import IndexUnavailableError, KipuError, MemoryFileError
-from ..index.queries import CHUNKS_AND_FILES
+from ..index.batch import Batch, apply
+from ..index.database import BUSY_SECONDS
+from ..index.queries import CHUNKS_AND_FILES, known_files
+from ..index.strategy_tables import change, tables_of
 from ..markdown import canonical, entries
 from ..types import Place, Receipt, Trace
 from ..workspace.paths import HIDDEN_FOLDER
+from ..workspace.text import NotTextError, decode
+from .change import take_out
+from .duplicates import probe_word
 from .files import write_new
-from .rewording import below_its_headings
-from .targets import telling_word
+from .supersede import find_superseded
+from .targets import include_metadata, resolve, resolve_file
 
 if TYPE_CHECKING:
+    import os
     from collections.abc import Sequence
     from pathlib import Path
 
-    from ..index.database import Database
-    from ..indexing.synchronizer import Synchronizer
-    from .remember import Keeping
-    from .targets import Locating, Target
+    from ..context import Context
+    from ..index.queries import Snapshot
+    from ..index.strategy_tables import Select
+    from .targets import Target
+    from .writer import Writer
 
-__all__ = ["Forgetting"]
+__all__ = ["finish_forgetting", "forget"]
 
-# How much of a file is looked through at a time for words that must not be there.
+# How much of a file is searched for words at a time.
 _BYTES_AT_A_TIME = 8_000_000
 _SHORTEST_WORD = 6
-_MOST_WORDS = 200
-# What a killed process leaves while it forgets; whoever opens the memory next finishes it.
-_MARK = "forgetting"
+_MAX_WORDS = 10
+_MARK = "forgetting"  # a file that is there while a text is being forgotten
 
 
-class _Found(NamedTuple):
-    """How often what is to be forgotten stands where."""
+class _Count(NamedTuple):
+    """How often a text that will be forgotten is in its file and in the index, and the hashes of the file's chunks."""
 
+    in_file: int
     chunks: int
     vectors: int
     hashes: list[str]
 
 
-class Forgetting:
-    """What forgets for one memory."""
-
-    def __init__(
-        self, root: Path, database: Database, syncing: Synchronizer, where: Locating, keeping: Keeping
-    ) -> None:
-        self._hidden = root / HIDDEN_FOLDER
-        self._root = root
-        self._database = database
-        self._syncing = syncing
-        self._where = where
-        self._keeping = keeping
-
-    async def forget(
-        self,
-        *,
-        chunk: str | None,
-        path: str | os.PathLike[str] | None,
-        start: int | None,
-        end: int | None,
-        expected: str | None,
-    ) -> Receipt:
-        """Take a text out of its file, of the index and of the cache. See `kipu.Memory.forget`."""
-        async with self._keeping.writer.locked():
-            await self._syncing.refresh()
-            target = await self._where.target(chunk, path, start, end, expected)
-            if chunk is not None:
-                target = below_its_headings(target)  # headings that nothing is left below go by themselves
-            if metadata := await self._where.metadata_below(target):
-                # What is known of an entry goes with it.
-                text = f"{target.text}\n{metadata}"
-                target = target._replace(end_line=target.end_line + 1, text=text)
-            await asyncio.to_thread(self._mark)
-            said_before = (await asyncio.to_thread(_text_of, target.real)).count(target.text)
-            before = await self._found(target)
-            notices = await self._keeping.take_out(target)
-            try:
-                await self._syncing.refresh()  # everything: another hard link to the file has its text still
-                await self._syncing.scrub(before.hashes)
-            except IndexUnavailableError as error:
-                raise type(error)(
-                    f"The text was taken out of {target.path}, but not out of the index yet: that is done by who opens "
-                    f"the memory next and can write it. {error}"
-                ) from error
-            receipt = await self._receipt(target, before, said_before)
-            if any(trace.after for trace in receipt.traces):
-                # The tables of a strategy that is not used here, perhaps: they are made anew when they are used.
-                await self._syncing.rebuild_all_tables()
-                receipt = await self._receipt(target, before, said_before)
-            for entry in entries(target.text.split("\n")):
-                notices += [
-                    f"{place} says that {id} took its place, which is not there any more."
-                    for id in filter(None, [entry.metadata.get("id")])
-                    for place in await self._where.superseded_by(id)
-                ]
-            receipt = attrs.evolve(receipt, notices=[*receipt.notices, *notices])
-            if any(trace.after for trace in receipt.traces):
-                note = (
-                    "Another process is reading the index, which keeps what it reads on the disk until it is done. Who "
-                    "opens the memory after that takes it away."
-                )
-                return attrs.evolve(receipt, notices=[*receipt.notices, note])
-            await asyncio.to_thread((self._hidden / _MARK).unlink, missing_ok=True)
-        return receipt
-
-    async def finish(self) -> None:
-        """Scrub the index where a process was killed while it forgot: what it took out of a file is gone there too."""
-        if not (self._hidden / _MARK).exists():
-            return
+async def forget(
+    writer: Writer,
+    *,
+    chunk: str | None,
+    path: str | os.PathLike[str] | None,
+    start: int | None,
+    end: int | None,
+    expected: str | None,
+) -> Receipt:
+    """Remove a text from its file, the index and the cache of vectors. See `kipu.Memory.forget`."""
+    context = writer.context
+    mark = context.workspace.root / HIDDEN_FOLDER / _MARK
+    async with writer.locked():
+        target = await resolve(context, chunk, path, start, end, expected)
+        if chunk is not None:
+            target = target.below_headings()  # headings that nothing is left below are removed with it
+        target = await include_metadata(target)
+        await asyncio.to_thread(_write_mark, mark)
+        before = await _count(context, target)
+        await take_out(writer, target)
         try:
-            async with self._keeping.writer.locked():
-                await self._syncing.refresh()
-                async with self._database.reader() as connection:
-                    rows = await connection.execute_fetchall(
-                        "SELECT DISTINCT hash FROM embeddings WHERE hash NOT IN (SELECT hash FROM chunks)"
-                    )
-                await self._syncing.scrub([row[0] for row in rows])
-                if not self._database.has_log:  # else somebody still reads what was there before
-                    await asyncio.to_thread((self._hidden / _MARK).unlink, missing_ok=True)
-        except (KipuError, OSError):
-            return  # the mark stays: the next one that can write does it
-
-    def _mark(self) -> None:
-        try:
-            write_new(self._hidden / _MARK, b"")
-        except OSError as error:
-            said = error.strerror or error
-            raise MemoryFileError(
-                f"{self._hidden / _MARK} cannot be written: {said}. Nothing was forgotten."
+            await _erase(writer, target.path, before.hashes)
+        except IndexUnavailableError as error:
+            raise type(error)(
+                f"The text was removed from {target.path}, but not from the index yet: the next process that opens the "
+                f"memory and can write the index does that. {error}"
             ) from error
+        receipt = await _receipt(context, target, before)
+        if any(trace.after for trace in receipt.traces):  # tables of a strategy that is not used here, perhaps
+            await writer.synchronizer.rebuild_all_tables()
+            receipt = await _receipt(context, target, before)
+        await _add_notices(context, target)
+        if not any(trace.after for trace in receipt.traces):
+            await asyncio.to_thread(mark.unlink, missing_ok=True)
+            return receipt
+    context.notices.add(
+        "Another process is reading the index, so the text stays on the disk until it is done. The next process that "
+        "opens the memory after that removes it."
+    )
+    return receipt
 
-    async def _found(self, target: Target) -> _Found:
-        """What the index holds of a file's lines: the chunks that have them, and their neighbours' contexts."""
-        async with self._database.reader() as connection:
-            rows = list(
-                await connection.execute_fetchall(
-                    f"SELECT chunks.hash, start_line <= ? AND end_line >= ? FROM {CHUNKS_AND_FILES} "
-                    "WHERE files.path = ?",
-                    (target.end_line, target.start_line, target.path),
-                )
-            )
-            hashes = [row[0] for row in rows]
-            vectors = 0
-            for hash, inside in rows:
-                if inside:
-                    (count,) = await connection.execute_fetchall(
-                        "SELECT count(*) FROM embeddings WHERE hash = ?", (hash,)
-                    )
-                    vectors += count[0]
-        return _Found(sum(row[1] for row in rows), vectors, hashes)
 
-    async def _receipt(self, target: Target, before: _Found, said_before: int) -> Receipt:
-        wanted = _said_in(target.text)
-        elsewhere = await self._elsewhere(wanted) if wanted else []
-        words = await self._telling_words(target.text)
-        # The same may stand in the file once more: that is told as elsewhere.
-        said_now = (await asyncio.to_thread(_text_of, target.real)).count(target.text)
-        in_file = bool(wanted) and said_now >= max(1, said_before)
-        async with self._database.reader() as connection:
-            chunks = 0
-            if before.hashes and wanted and not elsewhere:
+async def finish_forgetting(writer: Writer) -> None:
+    """Erase what a killed process had removed from a file but not from the index, if it can be done now."""
+    context = writer.context
+    mark = context.workspace.root / HIDDEN_FOLDER / _MARK
+    if not mark.exists():
+        return
+    try:
+        async with writer.locked():
+            async with context.database.reader() as connection:
                 rows = await connection.execute_fetchall(
-                    f"SELECT files.path FROM {CHUNKS_AND_FILES} WHERE instr(text, ?) OR instr(context, ?)",
-                    (target.text, target.text),
+                    "SELECT DISTINCT hash FROM embeddings WHERE hash NOT IN (SELECT hash FROM chunks)"
                 )
-                chunks = sum(self._where.scope.sees(row[0]) for row in rows)
-            vectors = 0
-            for hash in before.hashes:
-                (row,) = await connection.execute_fetchall(
-                    "SELECT count(*) FROM embeddings WHERE hash = ? AND hash NOT IN (SELECT hash FROM chunks)", (hash,)
-                )
-                vectors += row[0]
-        traces = [
-            Trace(target.path, 1, int(in_file)),
-            Trace("index: chunks", before.chunks, chunks),
-            Trace("index: vectors", before.vectors, vectors),
-        ]
-        for path in sorted(self._hidden.iterdir()):
-            if (
-                words
-                and path.is_file()
-                and not path.is_symlink()
-                and path.name.startswith("index.")
-                and not path.name.endswith(("-shm", ".lock"))
-            ):
-                held = await asyncio.to_thread(_holds, path, words)
-                traces.append(Trace(f"{HIDDEN_FOLDER}/{path.name}: words on its pages", int(before.chunks > 0), held))
-        digest = hashlib.sha256(target.text.encode("utf-8")).hexdigest()
-        notices = []
-        if not await asyncio.to_thread(os.path.exists, target.real):
-            notices.append(f"Nothing was left in {target.path}, so the file was removed.")
-        if not words:
-            notices.append(
-                f"The text has no word of {_SHORTEST_WORD} letters or more that stands nowhere else, so the pages of "
-                "the index could not be searched for it."
-            )
-        if (self._root / ".git").exists():
-            notices.append("Kipu does not change what git has of the file: an earlier commit may still hold the text.")
-        return Receipt(target.path, target.start_line, target.end_line, digest, traces, elsewhere, notices)
+            await writer.synchronizer.scrub([row[0] for row in rows])
+            if not context.database.has_log:  # else another process reads what was there before
+                await asyncio.to_thread(mark.unlink, missing_ok=True)
+    except (KipuError, OSError):
+        return  # the mark stays, for the next process that can write
 
-    async def _elsewhere(self, wanted: str) -> list[Place]:
-        """Other lines of the memory that say the same, in however many chunks."""
-        async with self._database.reader() as connection:
+
+def _write_mark(mark: Path) -> None:
+    try:
+        write_new(mark, b"")
+    except OSError as error:
+        raise MemoryFileError(f"{mark} cannot be written: {error.strerror or error}. Nothing was forgotten.") from error
+
+
+async def _count(context: Context, target: Target) -> _Count:
+    in_file = (await asyncio.to_thread(_read_text, target.real)).count(target.text)
+    async with context.database.reader() as connection:
+        rows = await connection.execute_fetchall(
+            "SELECT chunks.hash, start_line <= ? AND end_line >= ?, "
+            "(SELECT count(*) FROM embeddings WHERE embeddings.hash = chunks.hash) "
+            f"FROM {CHUNKS_AND_FILES} WHERE files.path = ?",
+            (target.end_line, target.start_line, target.path),
+        )
+    found = [row for row in rows if row[1]]
+    return _Count(in_file, len(found), sum(row[2] for row in found), [row[0] for row in rows])
+
+
+async def _erase(writer: Writer, path: str, hashes: Sequence[str]) -> None:
+    """Remove from the index what a file does not say any more, even if a plugin fails."""
+    report = await writer.synchronizer.refresh()  # of all files: another hard link to this one has its text too
+    if report is None or path in report.pending:
+        await _drop_file(writer.context, path)
+    await writer.synchronizer.scrub(hashes)
+
+
+async def _drop_file(context: Context, path: str) -> None:
+    """Remove a file from the index. The next search that can index it does so."""
+
+    async def work(snapshot: Snapshot, select: Select) -> None:
+        known = await known_files(snapshot.connection, [path])
+        await apply(snapshot, Batch(removed=list(known.values())), select(snapshot))
+
+    tables = partial(tables_of, strategies=context.components.indexed, identity=None)
+    await change(context.database, tables, work, context.notices, BUSY_SECONDS)
+
+
+# --- the receipt -----------------------------------------------------------------------------------------------------
+
+
+async def _receipt(context: Context, target: Target, before: _Count) -> Receipt:
+    wanted = _text_of_lines(target.text)
+    elsewhere = await _find_elsewhere(context, wanted) if wanted else []
+    # The same text may be in the file more than once: that is reported as elsewhere.
+    left_in_file = (await asyncio.to_thread(_read_text, target.real)).count(target.text)
+    chunks = vectors = 0
+    async with context.database.reader() as connection:
+        if before.hashes and wanted and not elsewhere:
             rows = await connection.execute_fetchall(
-                f"SELECT DISTINCT files.path FROM {CHUNKS_AND_FILES} WHERE instr(text, ?) ORDER BY files.path",
-                (telling_word(wanted),),
+                f"SELECT files.path FROM {CHUNKS_AND_FILES} WHERE instr(text, ?) OR instr(context, ?)",
+                (target.text, target.text),
             )
-        return [
-            Place(path, *lines)
-            for (path,) in rows
-            if self._where.scope.sees(path)
-            for lines in _lines_that_say(wanted, await asyncio.to_thread(self._text_in, path))
-        ]
-
-    def _text_in(self, path: str) -> str:
-        """The text of a file, by the path that Kipu names it by; nothing where it cannot be read."""
-        try:
-            return _text_of(self._where.existing(path)[1])
-        except KipuError:
-            return ""
-
-    async def _telling_words(self, text: str) -> list[bytes]:
-        """The words of a text that no chunk has any more: where one of them is found, something of it was left."""
-        words = {word.strip(".,;:!?\"'()[]{}*_`<>").lower() for word in text.split()}
-        words = {word for word in words if len(word) >= _SHORTEST_WORD and word.isascii()}
-        telling = []
-        async with self._database.reader() as connection:
-            # What the tables are called, and what embedders are, stands in the file as well.
-            rows = await connection.execute_fetchall(
-                "SELECT lower(sql) FROM sqlite_master WHERE sql IS NOT NULL "
-                "UNION ALL SELECT lower(identity || recipe) FROM spaces UNION ALL SELECT lower(name) FROM strategies"
-            )
-            own = " ".join(row[0] for row in rows)
-            words = {word for word in words if word not in own}
-            for word in sorted(words, key=lambda word: (-len(word), word))[:_MOST_WORDS]:
-                rows = await connection.execute_fetchall(
-                    f"SELECT 1 FROM {CHUNKS_AND_FILES} WHERE instr(lower(text), ?) OR instr(lower(context), ?) "
-                    "OR instr(lower(heading), ?) OR instr(lower(path), ?) LIMIT 1",
-                    (word, word, word, word),
-                )
-                if not list(rows):
-                    telling.append(word.encode("ascii"))
-        return telling
+            chunks = sum(context.scope.sees(row[0]) for row in rows)
+        rows = await connection.execute_fetchall(
+            "SELECT hash FROM embeddings WHERE hash NOT IN (SELECT hash FROM chunks)"
+        )
+        vectors = len({row[0] for row in rows}.intersection(before.hashes))
+    traces = [
+        Trace(target.path, 1, int(bool(wanted) and left_in_file >= max(1, before.in_file))),
+        Trace("index: chunks", before.chunks, chunks),
+        Trace("index: vectors", before.vectors, vectors),
+    ]
+    if words := await _find_unique_words(context, target.text):
+        folder = context.workspace.root / HIDDEN_FOLDER
+        for name, count in (await asyncio.to_thread(_count_on_pages, folder, words)).items():
+            traces.append(Trace(f"{HIDDEN_FOLDER}/{name}: words on its pages", int(before.chunks > 0), count))
+    else:
+        context.notices.add(
+            f"The text has no word of {_SHORTEST_WORD} letters or more that the memory has nowhere else, so the pages "
+            "of the index could not be searched for it."
+        )
+    digest = hashlib.sha256(target.text.encode("utf-8")).hexdigest()
+    return Receipt(target.path, target.start_line, target.end_line, digest, traces, elsewhere)
 
 
-def _said_in(text: str) -> str:
-    """What lines say, to be compared: without the mark of an item and its metadata, where they are one entry."""
+async def _add_notices(context: Context, target: Target) -> None:
+    ids = [entry.metadata["id"] for entry in entries(target.text.split("\n")) if "id" in entry.metadata]
+    for id in ids:
+        for place in await find_superseded(context, id):
+            context.notices.add(f"{place} names {id} as its successor, which does not exist any more.")
+    if not await asyncio.to_thread(context.workspace.root.joinpath(target.real).exists):
+        context.notices.add(f"Nothing was left in {target.path}, so the file was removed.")
+    if await asyncio.to_thread((context.workspace.root / ".git").exists):
+        context.notices.add("Kipu does not change what git has of the file: an earlier commit may still have the text.")
+
+
+def _text_of_lines(text: str) -> str:
+    """Return what lines say: of a single entry, without the mark of an item and its metadata."""
     found = entries(text.split("\n"))
     return canonical(found[0].text if len(found) == 1 else text)
 
 
-def _lines_that_say(wanted: str, text: str) -> list[tuple[int, int]]:
-    """The first and last lines, from 1, of each place in a text that says the same, apart from white space."""
+async def _find_elsewhere(context: Context, wanted: str) -> list[Place]:
+    """Return other lines of the memory that say the same, in however many chunks."""
+    async with context.database.reader() as connection:
+        rows = await connection.execute_fetchall(
+            f"SELECT DISTINCT files.path FROM {CHUNKS_AND_FILES} WHERE instr(text, ?) ORDER BY files.path",
+            (probe_word(wanted),),
+        )
+    paths = [row[0] for row in rows if context.scope.sees(row[0])]
+    return await asyncio.to_thread(_find_lines, context, paths, wanted)
+
+
+def _find_lines(context: Context, paths: Sequence[str], wanted: str) -> list[Place]:
+    places = []
+    for path in paths:
+        try:
+            text = _read_text(resolve_file(context, path)[1])
+        except KipuError:
+            continue  # it was removed since
+        places += [Place(path, *lines) for lines in _matching_lines(wanted, text)]
+    return places
+
+
+def _matching_lines(wanted: str, text: str) -> list[tuple[int, int]]:
+    """Return the first and last lines, from 1, of each place in a text that says the same, apart from white space."""
     ends: list[int] = []  # where each line ends in the text as it is compared
-    said = ""
+    compared = ""
     for line in text.split("\n"):
         words = canonical(line)
-        said += f" {words}" if said and words else words
-        ends.append(len(said))
+        compared += f" {words}" if compared and words else words
+        ends.append(len(compared))
     found = []
-    start = said.find(wanted)
+    start = compared.find(wanted)
     while start >= 0:
         end = start + len(wanted)
         found.append((bisect_right(ends, start) + 1, bisect_left(ends, end) + 1))
-        start = said.find(wanted, end)
+        start = compared.find(wanted, end)
     return found
 
 
-def _holds(path: Path, words: Sequence[bytes]) -> int:
-    """How many of some words stand anywhere in a file, in small or capital letters."""
-    left, held, rest = set(words), 0, b""
-    overlap = max(map(len, words), default=0)
+async def _find_unique_words(context: Context, text: str) -> list[bytes]:
+    """Return words of a text that the memory has nowhere else: a page that has one of them has a part of the text."""
+    words = {word.strip(".,;:!?\"'()[]{}*_`<>").lower() for word in text.split()}
+    words = {word for word in words if len(word) >= _SHORTEST_WORD and word.isascii()}
+    candidates = sorted(words, key=lambda word: (-len(word), word))[: 5 * _MAX_WORDS]
+    if not candidates:
+        return []
+    async with context.database.reader() as connection:
+        # The names of tables and columns, and what embedders are called, are in the file of the index as well.
+        rows = await connection.execute_fetchall(
+            f"WITH candidates(word) AS (VALUES {', '.join(['(?)'] * len(candidates))}) SELECT word FROM candidates "
+            f"WHERE NOT EXISTS (SELECT 1 FROM {CHUNKS_AND_FILES} WHERE instr(lower(text), word) "
+            "OR instr(lower(context), word) OR instr(lower(heading), word) OR instr(lower(path), word)) "
+            "AND NOT EXISTS (SELECT 1 FROM sqlite_master WHERE instr(lower(sql), word)) "
+            "AND NOT EXISTS (SELECT 1 FROM spaces WHERE instr(lower(identity || recipe), word)) "
+            f"AND NOT EXISTS (SELECT 1 FROM strategies WHERE instr(lower(name), word)) LIMIT {_MAX_WORDS}",
+            candidates,
+        )
+    return [row[0].encode("ascii") for row in rows]
+
+
+def _count_on_pages(folder: Path, words: Sequence[bytes]) -> dict[str, int]:
+    """Return how many of some words are in each file of the index, and of those that were set aside."""
+    return {
+        path.name: _count_words(path, words)
+        for path in sorted(folder.glob("index.*"))
+        if path.is_file() and not path.is_symlink() and not path.name.endswith(("-shm", ".lock"))
+    }
+
+
+def _count_words(path: Path, words: Sequence[bytes]) -> int:
+    """Return how many of some words are anywhere in a file, in lower or upper case."""
+    missing, rest, overlap = set(words), b"", max(map(len, words))
     try:
         with open(path, "rb") as file:
-            while left and (part := file.read(_BYTES_AT_A_TIME)):
+            while missing and (part := file.read(_BYTES_AT_A_TIME)):
                 data = (rest + part).lower()
-                found = {word for word in left if word in data}
-                held, left, rest = held + len(found), left - found, data[-overlap:]
+                missing = {word for word in missing if word not in data}
+                rest = data[-overlap:]
     except FileNotFoundError:
         return 0
-    return held
+    return len(set(words)) - len(missing)
 
 
-def _text_of(real: str) -> str:
-    from ..workspace.text import NotTextError, decode
-
+def _read_text(real: str) -> str:
     try:
         with open(real, "rb") as file:
             return decode(file.read())

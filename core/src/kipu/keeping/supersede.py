@@ -1,75 +1,98 @@
-"""Says in the metadata of an entry that another one took its place, and until when it was believed."""
+"""Mark an entry as superseded: which entry replaced it, and until when it was valid."""
 
 from __future__ import annotations
 
-import re
+import json
 from typing import TYPE_CHECKING
 
 from ..errors import QueryError
-from ..markdown import entries, format_metadata
+from ..index.queries import CHUNKS_AND_FILES
+from ..markdown import Kind, entries, format_metadata, item_mark
 from ..types import Place
-from . import edits
-from .targets import inside_of
+from .edits import replace
+from .targets import check_target
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from datetime import date
 
+    from ..context import Context
     from ..markdown import Entry
     from ..workspace.text import TextFile
     from .targets import Target
 
-__all__ = ["entry_at", "noted", "superseded"]
-
-_NESTED_ITEM = re.compile(r"[ \t]+(?:[-*+]|[0-9]{1,9}[.)])[ \t]")
+__all__ = ["add_metadata", "entry_of", "find_entry", "find_superseded", "mark_superseded"]
 
 
-def superseded(file: TextFile, old: Target, id: str, today: date) -> TextFile:
-    """A file in which an entry says that the one with that id took its place, and until when it was believed.
+def mark_superseded(file: TextFile, old: Target, id: str, today: date) -> TextFile:
+    """Return a file in which the metadata of an entry names its successor, and the day until which it was valid.
 
     :raises QueryError: the lines of ``old`` are not those of one entry.
-    :raises FileChangedError: they do not say any more what they said.
+    :raises FileChangedError: they have changed.
     """
-    entry, day = entry_at(file, old), today.isoformat()
-    until = min(day, entry.metadata.get("valid_until", day))  # it may not have been believed any more anyway
-    return noted(file, entry, {"superseded_by": id, "valid_until": until})
+    entry, day = entry_of(file, old), today.isoformat()
+    until = min(day, entry.metadata.get("valid_until", day))
+    return add_metadata(file, entry, {"superseded_by": id, "valid_until": until})
 
 
-def noted(file: TextFile, entry: Entry, more: Mapping[str, str]) -> TextFile:
-    """A file in which more is known of an entry."""
-    indent = "  " if entry.is_item else ""
+def add_metadata(file: TextFile, entry: Entry, more: Mapping[str, str]) -> TextFile:
+    """Return a file in which an entry has more metadata."""
     last = entry.end_line - 1 if entry.metadata else entry.end_line
-    kept = file.plain_lines[entry.start_line - 1 : last]
-    line = indent + format_metadata(dict(entry.metadata) | dict(more))
-    return edits.replace(file, entry.start_line, entry.end_line, [*kept, line])
+    line = ("  " if entry.is_item else "") + format_metadata({**entry.metadata, **more})
+    return replace(file, entry.start_line, entry.end_line, [*file.plain_lines[entry.start_line - 1 : last], line])
 
 
-def entry_at(file: TextFile, target: Target) -> Entry:
-    """The one entry that has something in the lines of a target.
+def entry_of(file: TextFile, target: Target) -> Entry:
+    """Return the one entry that the lines of a target are of.
 
-    :raises QueryError: there is none, or there are several, or it has no room for metadata.
+    :raises QueryError: there is none, or there are several, or it has no place for metadata.
     """
-    inside_of(file, target)
+    check_target(file, target)
     lines = file.plain_lines
     found = [
         entry for entry in entries(lines) if entry.end_line >= target.start_line and entry.start_line <= target.end_line
     ]
-    place = Place(target.path, target.start_line, target.end_line)
     if not found:
-        raise QueryError(f"In {place}, there is no entry that could be superseded.")
+        raise QueryError(f"In {target.place}, there is no entry that could be superseded.")
     if len(found) > 1:
         ranges = ", ".join(str(Place(target.path, entry.start_line, entry.end_line)) for entry in found[:5])
-        raise QueryError(f"In {place}, there are {len(found)} entries. Name the one that is superseded: {ranges}.")
+        raise QueryError(
+            f"In {target.place}, there are {len(found)} entries. Name the one that is superseded: {ranges}."
+        )
     (entry,) = found
     whole = Place(target.path, entry.start_line, entry.end_line)
-    if target.start_line > entry.start_line and _NESTED_ITEM.match(lines[target.start_line - 1]):
+    first = lines[target.start_line - 1]
+    if target.start_line > entry.start_line and first[:1] in (" ", "\t") and item_mark(first):
         raise QueryError(
-            f"{place} is an item within another one, and what is known is known of the whole: name {whole}, or give "
-            "the inner item a place of its own first."
+            f"{target.place} is an item within another one, and metadata is that of the whole: name {whole}, or move "
+            "the inner item out of it first."
         )
-    if lines[entry.end_line - 1].strip().startswith(("|", "```", "~~~")) and not entry.is_item:
+    if entry.kind in (Kind.TABLE, Kind.FENCE) and not entry.is_item:
         raise QueryError(
-            f"{whole} is a table or a block of code, which has no room for a line that says what took its place. Write "
-            "that above it, or make it an item of a list."
+            f"{whole} is a table or a block of code, which has no place for the line that names its successor. Write "
+            "that line above it, or make it an item of a list."
         )
     return entry
+
+
+async def find_entry(context: Context, id: str) -> Place | None:
+    """Return where the entry with that id is, if the scope sees it."""
+    async with context.database.reader() as connection:
+        rows = await connection.execute_fetchall(
+            f"SELECT files.path, start_line, end_line FROM {CHUNKS_AND_FILES} WHERE chunks.entry = ?", (id,)
+        )
+    return next((Place(*row) for row in rows if context.scope.sees(row[0])), None)
+
+
+async def find_superseded(context: Context, id: str) -> list[Place]:
+    """Return the entries that are superseded by the one with that id, as far as the scope sees them."""
+    async with context.database.reader() as connection:
+        rows = await connection.execute_fetchall(
+            f"SELECT chunks.metadata, files.path, start_line, end_line FROM {CHUNKS_AND_FILES} "
+            "WHERE instr(chunks.metadata, 'superseded_by')"
+        )
+    return [
+        Place(*place)
+        for metadata, *place in rows
+        if json.loads(metadata).get("superseded_by") == id and context.scope.sees(place[0])
+    ]

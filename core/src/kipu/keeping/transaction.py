@@ -7,7 +7,6 @@ the next process that takes the lock finishes what a killed process began.
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import errno
 import hashlib
@@ -22,18 +21,16 @@ from typing import TYPE_CHECKING
 
 import attrs
 
-from ..errors import FileChangedError, KipuError, MemoryFileError, WritingBusyError
-from ..sqlite import shielded
+from ..errors import FileChangedError, KipuError, MemoryFileError
 from ..workspace.paths import HIDDEN_FOLDER, is_memory_file_name
 from .files import OTHER, IrregularFileError, digest_of, put_new, read_regular, sync_folder, write_new
-from .lock import WorkspaceLock
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Sequence
+    from collections.abc import Sequence
 
     from ..context import Context
 
-__all__ = ["FileChange", "Writer"]
+__all__ = ["FileChange", "Transactions"]
 
 _TEMPORARY = re.compile(r"(\.kipu-)?[0-9a-f]{16}\.tmp")
 _OURS = re.compile(rf"{_TEMPORARY.pattern}(\.old)?|journal\.json(\.new)?")
@@ -70,50 +67,34 @@ class Step:
         return f"{self.temporary}.old"
 
 
-class Writer:
-    """Writes the memory files of one workspace.
+class Transactions:
+    """Changes the memory files of one workspace. Call it with the lock of the workspace.
 
     :param context: what the memory works with.
     """
 
     def __init__(self, context: Context) -> None:
-        hidden = context.workspace.root / HIDDEN_FOLDER
-        self.lock = WorkspaceLock(hidden)
         self._context = context
         self._root = os.path.realpath(context.workspace.root)
         self._folder = os.path.join(self._root, HIDDEN_FOLDER, "writing")
         self._journal = os.path.join(self._folder, "journal.json")
 
-    @contextlib.asynccontextmanager
-    async def locked(self) -> AsyncIterator[None]:
-        """Hold the lock of the workspace. Finish what a killed process began first.
+    def remains(self) -> list[str]:
+        """Return the names in ``.kipu/writing`` that are Kipu's. It removes nothing else there."""
+        try:
+            with os.scandir(self._folder) as entries:
+                return [entry.name for entry in entries if _OURS.fullmatch(entry.name)]
+        except OSError:
+            return []
 
-        :raises WritingBusyError: another process holds it for too long.
-        :raises MemoryFileError: the folder ``.kipu`` cannot be written, or what was begun cannot be finished.
-        """
-        async with self.lock.acquire():
-            await shielded(asyncio.to_thread(self._recover))
-            yield
+    # --- a transaction ---------------------------------------------------------------------------------------------
 
-    async def recover(self) -> None:
-        """Finish what a killed process began, unless another process is writing or nothing can be written."""
-        if not self._remains():
-            return
-        with contextlib.suppress(WritingBusyError, MemoryFileError):
-            async with self.lock.acquire(wait=0):
-                await shielded(asyncio.to_thread(self._recover))
-
-    async def commit(self, changes: Sequence[FileChange]) -> None:
-        """Make all changes or none. Call it with the lock held.
+    def commit(self, changes: Sequence[FileChange]) -> None:
+        """Make all changes or none.
 
         :raises FileChangedError: a file does not say what it should have said before. Nothing was changed.
         :raises MemoryFileError: a file cannot be written.
         """
-        await shielded(asyncio.to_thread(self._commit, changes))  # what has begun is finished
-
-    # --- a transaction ---------------------------------------------------------------------------------------------
-
-    def _commit(self, changes: Sequence[FileChange]) -> None:
         steps: list[Step] = []
         begun = False
         try:
@@ -208,10 +189,10 @@ class Writer:
 
     # --- recovery ----------------------------------------------------------------------------------------------------
 
-    def _recover(self) -> None:
+    def recover(self) -> None:
         """Finish what a killed process began: each file that still says what it said before is changed.
 
-        A file that says something else keeps it; what Kipu would have written is kept beside it. Call it with the lock.
+        A file that says something else keeps it; what Kipu would have written is kept beside it.
 
         :raises MemoryFileError: it cannot be finished now; or the folder for temporary files cannot be made.
         """
@@ -232,17 +213,9 @@ class Writer:
                 f"{_reason(error)} A killed process left a change half done that Kipu finishes before it writes. To "
                 f"give the change up, delete {self._journal}."
             ) from error
-        for name in self._remains():
+        for name in self.remains():
             with contextlib.suppress(OSError):
                 os.remove(os.path.join(self._folder, name))
-
-    def _remains(self) -> list[str]:
-        """Return the names in ``.kipu/writing`` that are Kipu's. It removes nothing else there."""
-        try:
-            with os.scandir(self._folder) as entries:
-                return [entry.name for entry in entries if _OURS.fullmatch(entry.name)]
-        except OSError:
-            return []
 
     def _read_journal(self) -> list[Step]:
         """Return what a killed process began. Rename a journal that is not one of Kipu's, and say so."""

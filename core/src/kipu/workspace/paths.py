@@ -181,6 +181,11 @@ class Workspace:
         """Return the path by which Kipu names what a caller names, without following symbolic links."""
         return self.name_of(os.path.normpath(os.path.join(self._real_root, os.path.expanduser(path))))
 
+    def is_link(self, path: str) -> bool:
+        """Return whether a file, by the path that Kipu names it by, is reached by a symlink."""
+        plain = os.path.normpath(os.path.join(self._real_root, path))
+        return os.path.realpath(plain) != plain
+
     def covers(self, path: str) -> bool:
         """Return whether a path, relative to the workspace or absolute, is in a place of memory files."""
         path = os.path.normpath(os.path.join(self._real_root, os.path.expanduser(path)))

@@ -1,0 +1,137 @@
+"""Read, edit and move what is in memory files."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+from ..errors import FileChangedError, MemoryFileError, QueryError
+from ..markdown import normalize_text
+from ..types import Note, Place
+from ..workspace.text import TextFile
+from .edits import append, dedent, remove, reword
+from .files import read_file
+from .targets import check_lines, find_chunk_at, include_metadata, resolve, resolve_destination, resolve_file
+from .transaction import FileChange
+from .writer import retried
+
+if TYPE_CHECKING:
+    import os
+
+    from ..context import Context
+    from .targets import Target
+    from .writer import Writer
+
+__all__ = ["edit", "move", "read", "take_out"]
+
+
+async def read(context: Context, path: str | os.PathLike[str], start: int | None, end: int | None) -> str:
+    """Return the text of a memory file. See `kipu.Memory.read`."""
+    name, real = resolve_file(context, path)
+    _, file = await asyncio.to_thread(read_file, real, name)
+    lines = file.plain_lines
+    first, last = check_lines(name, start, end, len(lines))
+    return "\n".join(lines[first - 1 : last])
+
+
+async def edit(
+    writer: Writer,
+    text: str,
+    *,
+    chunk: str | None,
+    path: str | os.PathLike[str] | None,
+    start: int | None,
+    end: int | None,
+    expected: str | None,
+) -> Note:
+    """Replace a text. See `kipu.Memory.edit`."""
+    if not str(text).strip():
+        raise QueryError("The replacement text is empty. To delete lines, use forget.")
+    normalize_text(text)  # refuse what cannot be written before looking for the target
+    if chunk is None and start is None:
+        raise QueryError("Name the lines to replace, or a chunk. A whole file cannot be replaced.")
+    text = text.encode("utf-8", "replace").decode("utf-8").replace("\r\n", "\n").replace("\r", "\n").strip("\n")
+    async with writer.locked():
+        target = await resolve(writer.context, chunk, path, start, end, expected)
+        text = await writer.filter(text, target.path)
+        if chunk is not None:
+            target = target.below_headings(text)
+        place = await _reword(writer, target, text)
+        await writer.index(place.path)
+        name = await find_chunk_at(writer.context, place)
+    return Note(place.path, place.start_line, place.end_line, text, name, replaced=target.text)
+
+
+@retried(FileChangedError, attempts=5)
+async def _reword(writer: Writer, target: Target, text: str) -> Place:
+    data, file = await asyncio.to_thread(read_file, target.real, target.path)
+    changed, length = reword(file, target, text)
+    await writer.commit(FileChange(target.real, data, writer.encode(changed, target.path)))
+    return Place(target.path, target.start_line, target.start_line + length - 1)
+
+
+async def move(
+    writer: Writer,
+    to: str | os.PathLike[str],
+    *,
+    chunk: str | None,
+    path: str | os.PathLike[str] | None,
+    start: int | None,
+    end: int | None,
+    expected: str | None,
+) -> Note:
+    """Move a file, or lines of one to the end of another. See `kipu.Memory.move`."""
+    context = writer.context
+    name, real = resolve_destination(context, None, to)
+    await writer.refuse_secret_names(name)
+    is_whole_file = chunk is None and path is not None and start is None and end is None
+    async with writer.locked():
+        target = await resolve(context, chunk, path, start, end, expected)
+        if target.real == real:
+            raise QueryError(f"{target.path} is already there.")
+        if is_whole_file:
+            await _move_file(writer, target, name, real)
+            await writer.index()
+            first = 1
+        else:
+            target = await include_metadata(target)
+            first = await _move_lines(writer, target, name, real)
+            await writer.index(target.path, name)
+        place = Place(name, first, first + target.text.count("\n"))
+        moved = await find_chunk_at(context, place)
+    return Note(name, place.start_line, place.end_line, target.text, moved)
+
+
+@retried(FileChangedError, attempts=5)
+async def _move_file(writer: Writer, target: Target, path: str, real: str) -> None:
+    if writer.context.workspace.is_link(target.path):
+        raise MemoryFileError(f"{target.path} is reached by a symbolic link. Move the file that it leads to.")
+    data, _ = await asyncio.to_thread(read_file, target.real, target.path)
+    there, _ = await asyncio.to_thread(read_file, real, path)
+    if there is not None:
+        raise QueryError(f"{path} exists already. To move lines into it, name the lines.")
+    await writer.commit(FileChange(real, None, data, like=target.real), FileChange(target.real, data, None))
+
+
+@retried(FileChangedError, attempts=5)
+async def _move_lines(writer: Writer, target: Target, path: str, real: str) -> int:
+    """Move lines to the end of another file, and return where they begin there."""
+    data, file = await asyncio.to_thread(read_file, target.real, target.path)
+    there, other = await asyncio.to_thread(read_file, real, path)
+    rest = remove(file, target)
+    changed, first = append(other, dedent(target.text.split("\n")))
+    await writer.commit(
+        FileChange(real, there, writer.encode(changed, path)),
+        FileChange(target.real, data, None if rest is None else rest.data()),
+    )
+    return first
+
+
+@retried(FileChangedError, attempts=5)
+async def take_out(writer: Writer, target: Target) -> None:
+    """Remove lines from their file. Call it with the lock held."""
+    data, file = await asyncio.to_thread(read_file, target.real, target.path)
+    rest = remove(file, target)
+    if rest is None and writer.context.workspace.is_link(target.path):
+        rest = TextFile([])  # a symlink leads to the file, which stays, without a text
+    await writer.commit(FileChange(target.real, data, None if rest is None else rest.data()))

@@ -1,0 +1,106 @@
+"""Find entries that say the same as a text, or nearly the same."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from datetime import date
+from typing import TYPE_CHECKING
+
+from ..errors import KipuError
+from ..index.queries import CHUNKS_AND_FILES
+from ..markdown import canonical, entries, format_entry
+from ..types import Place
+from .files import read_file
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from ..context import Context
+    from ..markdown import Entry
+
+__all__ = ["find_candidates", "find_duplicate", "find_similar", "probe_word"]
+
+# From this share of common words on, two entries say nearly the same.
+_SIMILAR = 0.7
+_MAX_SIMILAR = 5
+# Chunkers cut words that are longer than a chunk: the index does not have those as one.
+_LONGEST_WORD = 40
+
+
+async def find_candidates(context: Context, text: str, source: str) -> list[tuple[str, Entry]]:
+    """Return the entries, with their paths, of the files of a source in which a text may be found."""
+    word = probe_word(text)
+    async with context.database.reader() as connection:
+        rows = await connection.execute_fetchall(
+            f"SELECT DISTINCT files.path FROM {CHUNKS_AND_FILES} WHERE files.source = ? "
+            "AND (? = '' OR instr(chunks.text, ?)) ORDER BY files.path",
+            (source, word, word),
+        )
+    return await asyncio.to_thread(_read_entries, context, [row[0] for row in rows])
+
+
+def _read_entries(context: Context, paths: Sequence[str]) -> list[tuple[str, Entry]]:
+    found: list[tuple[str, Entry]] = []
+    for path in paths:
+        with contextlib.suppress(KipuError):  # removed since, or not readable: it says nothing
+            _, file = read_file(context.workspace.locate(path), path)
+            found += [(path, entry) for entry in entries(file.plain_lines)]
+    return found
+
+
+def probe_word(text: str) -> str:
+    """Return the longest word of a text that can be looked up in the chunks of an index; "" if there is none."""
+    words = [word for word in text.split() if word.isascii() and len(word) <= _LONGEST_WORD]
+    return max(words, key=len, default="")
+
+
+def find_duplicate(
+    candidates: Sequence[tuple[str, Entry]], text: str, metadata: Mapping[str, str], today: date
+) -> Place | None:
+    """Return the entry that says exactly that, apart from white space and how letters are composed.
+
+    An entry that is outdated does not: its text may be remembered again.
+    """
+    wanted = canonical(entries(format_entry(text, {}))[0].text)
+    for path, entry in candidates:
+        if canonical(entry.text) == wanted and not _is_outdated(entry, metadata, today):
+            return Place(path, entry.start_line, entry.end_line)
+    return None
+
+
+def _is_outdated(entry: Entry, new: Mapping[str, str], today: date) -> bool:
+    """Return whether an entry was superseded, or was valid until a day that is over, unless the new one was too."""
+    if "superseded_by" in entry.metadata:
+        return True
+    until = entry.metadata.get("valid_until")
+    if until is None or until == new.get("valid_until"):
+        return False
+    try:
+        return date.fromisoformat(until) < today
+    except ValueError:
+        return False  # it was written by hand, and is not a date
+
+
+def find_similar(candidates: Sequence[tuple[str, Entry]], text: str) -> list[Place]:
+    """Return the entries that say nearly the same, most similar first."""
+    words = _words(text)
+    places = []
+    for path, entry in candidates if words else ():
+        others = _words(entry.text)
+        share = len(words & others) / len(words | others)
+        if share >= _SIMILAR:
+            places.append(Place(path, entry.start_line, entry.end_line, round(share, 3)))
+    return sorted(places, key=lambda place: -place.similarity)[:_MAX_SIMILAR]
+
+
+def _words(text: str) -> set[str]:
+    """Return the words of a text by which it is compared; of scripts without spaces, pairs of letters."""
+    words = set()
+    for word in canonical(text).casefold().split():
+        bare = word.strip(".,;:!?\"'()[]*_`")
+        if bare.isascii() or len(bare) < 3 or not any("\u2e80" <= char <= "\uffdc" for char in bare):
+            words.add(bare)
+        else:
+            words |= {bare[place : place + 2] for place in range(len(bare) - 1)}
+    return words - {""}
