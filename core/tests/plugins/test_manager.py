@@ -16,6 +16,8 @@ from kipu.plugins.suggest import did_you_mean
 from kipu.testing import WordStrategy
 
 if TYPE_CHECKING:
+    from decimal import Decimal  # noqa: TC004 (that is the mistake of one of the plugins)
+
     from distributions import Site
 
 STRATEGY = """
@@ -337,6 +339,27 @@ class Scored:
         return [attrs.evolve(hit, score=self.score) for hit in await WordStrategy().search(query, index)]
 
 
+@attrs.frozen
+class Listed:
+    """A post-processor with per-call options of other types."""
+
+    words: list[str] = attrs.field(factory=list, metadata={"per_call": "listed_words"})
+    first: int | None = attrs.field(default=None, metadata={"per_call": "listed_first"})
+
+    async def process(self, query: Any, hits: list[Hit]) -> list[Hit]:
+        return hits
+
+
+@attrs.frozen
+class Unresolved:
+    """A post-processor with an option whose type is only imported for type checkers."""
+
+    price: Decimal | None = attrs.field(default=None, metadata={"per_call": "price"})
+
+    async def process(self, query: Any, hits: list[Hit]) -> list[Hit]:
+        return hits
+
+
 @pytest.fixture
 def options(site: Site) -> Plugins:
     module = ModuleType("options")
@@ -344,6 +367,8 @@ def options(site: Site) -> Plugins:
     @hookimpl
     def kipu_register_postprocessors(register: Any) -> None:
         register("first", First)
+        register("listed", Listed)
+        register("unresolved", Unresolved)
 
     @hookimpl
     def kipu_register_strategies(register: Any) -> None:
@@ -362,6 +387,13 @@ async def test_an_option_switches_its_stage_on_for_one_search(options, config, w
         assert len(await memory.search("valkey")) == 2
         assert len(await memory.search("valkey", first=1)) == 1
         assert len(await memory.search("valkey")) == 2
+
+
+async def test_an_option_without_a_type_at_run_time_is_an_error_of_its_plugin(options, config):
+    async with Memory(config(), plugins=options) as memory:
+        await memory.search("valkey", listed_words=["apple"], listed_first=3)
+        with pytest.raises(PluginFailedError, match=r"^price: the types of its options cannot be looked up \(name 'De"):
+            await memory.search("valkey", price=3)
 
 
 async def test_a_component_that_was_built_for_one_search_is_closed_after_it(options, config, monkeypatch):
@@ -406,7 +438,7 @@ async def test_an_unknown_option_is_refused(options, config):
             await memory.search("valkey", frist=3)
     assert str(caught.value) == (
         'No installed plugin has an option "frist" for a search. Did you mean "first"? '
-        "Installed plugins offer: first, fixed_score."
+        "Installed plugins offer: first, fixed_score, listed_first, listed_words, price."
     )
 
 
@@ -417,6 +449,8 @@ async def test_an_unknown_option_is_refused(options, config):
         ({"first": "1"}, "first must be a whole number, not '1'."),
         ({"first": True}, "first must be a whole number, not True."),
         ({"fixed_score": "0.5", "strategy": "scored"}, "fixed_score must be a number, not '0.5'."),
+        ({"listed_words": "apple"}, "listed_words must be a list in brackets, not 'apple'."),
+        ({"listed_words": ["apple", 1]}, "listed_words is invalid: 1: must be a text in quotes, not 1."),
     ],
 )
 async def test_an_invalid_per_call_option_is_refused_as_in_the_file(options, config, given, message):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import re
 from typing import TYPE_CHECKING, Any
 
@@ -110,17 +111,31 @@ def _typed(option: PerCallOption, value: Any) -> Any:
 
     :raises QueryError: it has another type.
     """
+    try:
+        fields = attrs.fields(attrs.resolve_types(option.registration.factory))
+    except NameError as error:
+        raise PluginFailedError(f"{option.name}: {_UNRESOLVED.format(error)}") from error
+    kind = getattr(fields, option.field.name).type
+    try:
+        return _strict(value, kind) if kind in _SPOKEN else _structured(value, Any if kind is None else kind)
+    except (TypeError, ValueError, OverflowError) as error:
+        raise QueryError(f"{option.name} {_first_line(error)}.") from error
+
+
+def _structured(value: Any, kind: Any) -> Any:
     import cattrs
 
-    attrs.resolve_types(option.registration.factory)
-    field = getattr(attrs.fields(option.registration.factory), option.field.name)
     try:
-        return _strict_converter().structure(value, field.type if field.type is not None else Any)
+        return _strict_converter().structure(value, kind)
     except cattrs.StructureHandlerNotFoundError:
         return value
-    except (TypeError, ValueError, cattrs.BaseValidationError) as error:
-        message = _first_line(error) if not isinstance(error, BaseExceptionGroup) else f"cannot be {describe(value)}"
-        raise QueryError(f"{option.name} {message}.") from error
+    except cattrs.BaseValidationError as error:
+        raise TypeError(f"is invalid: {'; '.join(_explain(error, ()))}") from error
+
+
+_UNRESOLVED = (
+    "the types of its options cannot be looked up ({}). Its author must import them outside of `if TYPE_CHECKING`."
+)
 
 
 def _construct(factory: Any, values: Mapping[str, Any], where: str) -> Any:
@@ -149,10 +164,7 @@ def structure(tables: Mapping[str, Any], target: Any, where: str) -> Any:
     except (cattrs.ClassValidationError, cattrs.ForbiddenExtraKeysError) as error:
         raise ConfigurationError("\n".join(f"{where}: {line}" for line in _explain(error, ()))) from None
     except NameError as error:
-        raise PluginFailedError(
-            f"{where}: the types of its options cannot be looked up ({error}). Its author must import them outside of "
-            "`if TYPE_CHECKING`."
-        ) from error
+        raise PluginFailedError(f"{where}: {_UNRESOLVED.format(error)}") from error
     except cattrs.StructureHandlerNotFoundError as error:
         raise PluginFailedError(
             f"{where}: an option has a type that no file can give ({error.type_}). Its author must annotate it as a "
@@ -160,6 +172,7 @@ def structure(tables: Mapping[str, Any], target: Any, where: str) -> Any:
         ) from error
 
 
+@functools.cache
 def _strict_converter() -> cattrs.Converter:
     """Return a converter that converts nothing: by default, cattrs turns "false" into True and drops typos."""
     import cattrs
@@ -169,14 +182,8 @@ def _strict_converter() -> cattrs.Converter:
 
     converter = cattrs.Converter(forbid_extra_keys=True, detailed_validation=True)
 
-    def strict(value: Any, kind: Any) -> Any:
-        allowed = (int, float) if kind is float else kind
-        if not isinstance(value, allowed) or (isinstance(value, bool) and kind is not bool):
-            raise TypeError(f"must be {_SPOKEN[kind]}, not {describe(value)}")
-        return kind(value)
-
     for kind in _SPOKEN:
-        converter.register_structure_hook(kind, strict)
+        converter.register_structure_hook(kind, _strict)
 
     @converter.register_structure_hook_factory(is_sequence)
     def strict_list(kind: Any, converter: cattrs.Converter) -> Any:
@@ -192,6 +199,13 @@ def _strict_converter() -> cattrs.Converter:
 
     configure_union_passthrough(str | int | float | bool | None, converter)
     return converter
+
+
+def _strict(value: Any, kind: Any) -> Any:
+    allowed = (int, float) if kind is float else kind
+    if not isinstance(value, allowed) or (isinstance(value, bool) and kind is not bool):
+        raise TypeError(f"must be {_SPOKEN[kind]}, not {describe(value)}")
+    return kind(value)
 
 
 def _only(kind: type, spoken: str, structure: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
