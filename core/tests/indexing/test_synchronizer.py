@@ -6,7 +6,7 @@ import pytest
 
 from kipu import Memory
 from kipu.errors import IndexUnavailableError, PluginNotFoundError
-from kipu.testing import WordStrategy
+from kipu.testing import VectorStrategy, WordStrategy
 
 
 class Filing(WordStrategy):
@@ -67,7 +67,7 @@ class Raising(WordStrategy):
         ({"strategy": Raising()}, "failed while indexing: ValueError: no disk"),
         ({"strategy": "nonesuch"}, None),
         ({"index": {"chunker": "nonesuch"}}, 'No chunker "nonesuch"'),
-        ({"index": {"embedder": "nonesuch"}, "strategy": WordStrategy()}, None),
+        ({"index": {"embedder": "nonesuch"}, "strategy": VectorStrategy()}, None),
     ],
     ids=["strategy raises", "no strategy", "no chunker", "no embedder"],
 )

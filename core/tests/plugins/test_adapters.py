@@ -117,28 +117,6 @@ def test_the_identity_of_a_chunker_follows_its_options_and_its_version():
 
 
 @pytest.mark.parametrize(
-    ("answer", "problem"),
-    [
-        (None, "ValueError: it returned an array of the shape () for 2 texts"),
-        ("text", "ValueError: could not convert string to float"),
-        ([[1.0, 0.0]], "ValueError: it returned 1 vectors for 2 texts"),
-        (np.zeros(2), "ValueError: it returned an array of the shape (2,) for 2 texts"),
-        (np.zeros((2, 0)), "ValueError: it returned vectors of dimension 0"),
-        (ValueError("no disk"), "ValueError: no disk"),
-    ],
-    ids=repr,
-)
-async def test_what_an_embedder_does_wrong_is_an_embedder_error(answer, problem):
-    async def embed(self, texts, *, role):
-        if isinstance(answer, Exception):
-            raise answer
-        return answer
-
-    with pytest.raises(EmbedderError, match=re.escape(f'The embedder "mine" failed to embed: {problem}')):
-        await adapted("embedder", component(embed=embed)).embed(["a", "b"], role="query")
-
-
-@pytest.mark.parametrize(
     ("member", "value", "expected"),
     [
         ("identity", None, "a text"),
@@ -200,22 +178,6 @@ async def test_the_best_hits_come_first():
         await adapted("strategy", component(search=lambda self, query, index: hits)).search(Query("apple"), None)
     stage = adapted("postprocessor", component(process=lambda self, query, hits: hits))
     assert await stage.process(Query("apple"), hits) == hits  # such as one that ranks by diversity
-
-
-@pytest.mark.parametrize(
-    ("answer", "problem"),
-    [
-        ([1], "TypeError: it returned [1], and must return a dictionary of scores"),
-        ({7: 0.5}, "ValueError: it scored 7, which it was not asked for"),
-        ({1: 1.5}, "ValueError: it gave 1 the score 1.5; scores are between 0 and 1"),
-        ({1: "1"}, "ValueError: it gave 1 the score '1'"),
-    ],
-    ids=str,
-)
-async def test_invalid_scores_are_an_error(answer, problem):
-    strategy = adapted("strategy", component(score=lambda self, query, index, ids: answer))
-    with pytest.raises(PluginFailedError, match=re.escape(f'"mine" failed to score chunks: {problem}')):
-        await strategy.score(Query("apple"), None, [1])
 
 
 def test_the_strategies_of_a_strategy_are_names():
