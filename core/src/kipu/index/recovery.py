@@ -13,13 +13,17 @@ if TYPE_CHECKING:
 
     from .database import Database
 
-__all__ = ["recovering"]
+__all__ = ["IndexReplacedError", "recovering"]
 
 Method = TypeVar("Method", bound="Callable[..., Coroutine[Any, Any, Any]]")
 
 
+class IndexReplacedError(IndexUnavailableError):
+    """The index is another one than a moment ago: it was set aside, perhaps by another process."""
+
+
 def recovering(method: Method) -> Method:
-    """Run a method once more if the index turns out to be damaged, or lacks the tables of a strategy.
+    """Run a method once more if the index turns out to be damaged or replaced, or lacks the tables of a strategy.
 
     The second run rebuilds them. The object of the method has the index in its attribute ``database``.
     """
@@ -29,6 +33,8 @@ def recovering(method: Method) -> Method:
         database: Database = self.database
         try:
             return await method(self, *arguments, **options)
+        except IndexReplacedError:
+            pass
         except sqlite_errors() as error:
             await database.recover(error)
         except PluginFailedError as error:

@@ -29,7 +29,8 @@ class Pending:
     """How the files on disk differ from the index.
 
     ``touched`` are files with the same content, whose time stamp the index does not have. ``missing`` are files whose
-    folder does not exist: the index keeps them. ``tables`` is true if a strategy's tables must be rebuilt.
+    folder does not exist: the index keeps them. ``tables`` is true if a strategy's tables must be rebuilt. ``index_id``
+    names the index.
     """
 
     scan: Scan
@@ -40,6 +41,7 @@ class Pending:
     missing: list[KnownFile] = attrs.field(factory=list)
     unchanged: int = 0
     tables: bool = False
+    index_id: str = ""
 
     @property
     def paths(self) -> list[str]:

@@ -70,7 +70,7 @@ class Indexer:
             stale = tables if force else stale_tables(snapshot, tables)
         context, identity = self.context, None if force else self.chunker.identity
         pending = await asyncio.to_thread(compare, context.workspace, known, identity, prune, context.scope.sees)
-        pending.tables = bool(stale)
+        pending.tables, pending.index_id = bool(stale), snapshot.index_id
         return pending
 
     # --- indexing --------------------------------------------------------------------------------------------------

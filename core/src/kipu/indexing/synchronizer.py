@@ -42,10 +42,14 @@ _SEARCH_WAITS_SECONDS = 2.0
 
 @attrs.frozen
 class Update:
-    """How far the index is up to date for a search. ``pending`` are the files that it does not have as they are now."""
+    """How far the index is up to date for a search. ``pending`` are the files that it does not have as they are now.
+
+    ``index_id`` names the index that was compared with the files, empty if there was none.
+    """
 
     stale: bool = False
     pending: Sequence[str] = ()
+    index_id: str = ""
 
 
 class Synchronizer:
@@ -233,14 +237,14 @@ class Synchronizer:
                 )
             )
             if not pending:
-                return Update(stale=bool(missing))
+                return Update(bool(missing), index_id=pending.index_id)
             unread = await self._index_before_search(indexer, pending, on_progress) if sync else None
         if unread is not None:
-            return Update(bool(missing or unread), unread)
+            return Update(bool(missing or unread), unread, pending.index_id)
         if pending.tables:
             notices.add("The strategy has no index yet, and finds nothing without it: kipu index")
         paths = scope.seen(pending.paths)
-        return Update(bool(missing or paths or pending.tables), paths)
+        return Update(bool(missing or paths or pending.tables), paths, pending.index_id)
 
     async def _index_before_search(
         self, indexer: Indexer, pending: Pending, on_progress: Callable[[int, int], None]

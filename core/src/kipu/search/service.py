@@ -10,7 +10,7 @@ import attrs
 
 from ..index.coverage import count_pending
 from ..index.queries import file_infos, sources
-from ..index.recovery import recovering
+from ..index.recovery import IndexReplacedError, recovering
 from ..types import SearchResult, SearchResults
 from ..workspace.paths import ARCHIVE
 from .pipeline import Pipeline, build_pipeline, fallback, run_pipeline
@@ -71,6 +71,8 @@ class SearchService:
                 if query.embedding is None and pipeline.strategy.needs_vectors:
                     pipeline = fallback(self.context, pipeline)
             async with self.context.database.snapshot() as snapshot:
+                if update.index_id not in ("", snapshot.index_id):  # that one was up to date, and this one may be empty
+                    raise IndexReplacedError("The index was replaced during the search. Search again.")
                 trace = await run_pipeline(self.context, snapshot, query, pipeline)
                 explanations, absence = {}, None
                 if explain:

@@ -1,0 +1,25 @@
+"""One search from end to end, on an index that others use too."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+from kipu import Memory
+
+
+async def test_a_search_is_repeated_if_the_index_is_set_aside_meanwhile(config, write, monkeypatch):
+    write("memory/a.md", "red\n")
+    async with Memory(config()) as memory:
+        await memory.index()
+        synchronize, path = memory._synchronizer.before_search, memory._context.database.path
+
+        async def before_search(**options: Any) -> Any:
+            monkeypatch.undo()
+            update = await synchronize(**options)
+            for ending in ("", "-wal", "-shm"):
+                os.remove(f"{path}{ending}")
+            return update
+
+        monkeypatch.setattr(memory._synchronizer, "before_search", before_search)
+        assert [result.path for result in await memory.search("red")] == ["memory/a.md"]
