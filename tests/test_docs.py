@@ -189,6 +189,13 @@ def test_every_how_to_page_begins_with_the_command_that_makes_its_workspace() ->
     assert [page.name for page in HOW_TO if not first_block(page).startswith(BEGINNING)] == []
 
 
+def test_decisions_are_numbered_in_order_and_dated() -> None:
+    text = (ROOT / "docs/explanation/decisions.md").read_text("utf-8")
+    titles = re.findall(r"^## (.*)\n\n(\S+)", text, re.MULTILINE)
+    assert [title.split(".")[0] for title, _ in titles] == [str(number) for number in range(1, len(titles) + 1)]
+    assert [title for title, start in titles if not re.match(r"\d{4}-\d\d-\d\d", start)] == []
+
+
 def first_block(page: Path) -> str:
     runs = [block for block in blocks_of(page) if block.language in ("console", "python") and not block.excuse]
     return runs[0].text if runs else BEGINNING
