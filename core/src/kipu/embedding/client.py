@@ -131,15 +131,9 @@ class EmbedderClient:
         if len(texts) == 1:
             return [await self._mean_of_halves(texts[0], role, error)]
         long = {position for position in error.positions or () if 0 <= position < len(texts)}
-        if not long:  # it does not say which: the longest first, to fail at once if nothing is short enough
-            order = sorted(range(len(texts)), key=lambda position: -len(texts[position]))
-            middle = len(order) // 2 + 1
-            vectors: dict[int, Vectors | str] = {}
-            for positions in (order[:1], order[1:middle], order[middle:]):
-                if positions:
-                    answers = await self.vectors([texts[position] for position in positions], role)
-                    vectors |= dict(zip(positions, answers, strict=True))
-            return [vectors[position] for position in range(len(texts))]
+        if not long:  # it does not say which
+            middle = len(texts) // 2
+            return [*await self.vectors(texts[:middle], role), *await self.vectors(texts[middle:], role)]
         short = [text for position, text in enumerate(texts) if position not in long]
         fitting = iter(await self.vectors(short, role) if short else [])
         return [

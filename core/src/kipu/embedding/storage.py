@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
 
     from ..context import Context
-    from ..index.database import Connection
     from ..index.queries import Snapshot
     from ..index.strategy_tables import Select, StrategyTables
     from ..index.vectors import PendingText
@@ -51,23 +50,23 @@ class VectorStorage:
 
     async def open(self, limit: int) -> list[PendingText]:
         """Count what is pending, and return the first texts of it. Make the space if there is none yet."""
+        texts, is_tidy = [], True
         async with self.context.database.snapshot() as snapshot:
             known = snapshot.spaces.get(self.embedder.identity)
-            space = known.space if known else None
-            self.pending = await count_pending(snapshot.connection, space)
-            texts, is_tidy = [], True
-            if space is not None and self.pending:
-                texts = await pending_texts(snapshot.connection, space, limit)
-                self.space = space
-            elif space is not None:
-                is_tidy = await self._is_tidy(snapshot, space)
+            is_current = known is not None and known.recipe == self.embedder.recipe
+            if known is not None:
+                self.space = known.space
+                self.pending, _ = await count_pending(snapshot.connection, self.space)
+                texts = await pending_texts(snapshot.connection, self.space, limit) if self.pending else []
+                is_tidy = bool(self.pending) or await self._is_tidy(snapshot)
         if not is_tidy:
             await self._change(self._tidy)
-        if not self.pending or (known is not None and known.recipe == self.embedder.recipe):
-            return texts
-        async with self.context.database.transaction(self.busy_seconds) as connection:
-            self.space = await self._make_space(await read_snapshot(connection))
-            return await pending_texts(connection, self.space, limit)
+        if not is_current:
+            async with self.context.database.transaction(self.busy_seconds) as connection:
+                self.space = await self._make_space(await read_snapshot(connection))
+                self.pending, _ = await count_pending(connection, self.space)
+                texts = await pending_texts(connection, self.space, limit)
+        return texts
 
     async def read(self, limit: int, *, before: int = sys.maxsize, refused: bool = False) -> list[PendingText]:
         """Return more pending texts. See `pending_texts`."""
@@ -109,8 +108,8 @@ class VectorStorage:
                 if each.space == space:
                     await each.remove(connection, stored.replaced)
                     await each.add_vectors(connection, space, stored.vectors)
-            self.pending = await count_pending(connection, space)
-            if not self.pending or not await count_pending(connection, space, refused=False):
+            self.pending, refused = await count_pending(connection, space)
+            if self.pending == refused:
                 await self._tidy(snapshot, select)
 
         await self._change(work)
@@ -132,18 +131,15 @@ class VectorStorage:
 
     # --- what is not needed any more -------------------------------------------------------------------------------
 
-    async def _is_tidy(self, snapshot: Snapshot, space: VectorSpace) -> bool:
-        if not self.is_configured:
-            return True
-        has_others = any(each.space not in (None, space) for each in self._tables(snapshot))
-        return not has_others and not await self._evictable(snapshot.connection, space)
+    async def _is_tidy(self, snapshot: Snapshot) -> bool:
+        has_others = any(each.space not in (None, self.space) for each in self._tables(snapshot))
+        return not self.is_configured or not (has_others or await self._evictable(snapshot))
 
     async def _tidy(self, snapshot: Snapshot, select: Select) -> None:
         """Drop the tables of other spaces, and cached vectors beyond the limit."""
         if self.is_configured:
-            space = snapshot.spaces[self.embedder.identity].space
-            await retire(snapshot.connection, select(snapshot), space)
-            await evict(snapshot.connection, await self._evictable(snapshot.connection, space))
+            await retire(snapshot.connection, select(snapshot), self.space)
+            await evict(snapshot.connection, await self._evictable(snapshot))
 
-    async def _evictable(self, connection: Connection, space: VectorSpace) -> list[int]:
-        return await evictable(connection, space, self.context.config.index.cache_bytes)
+    async def _evictable(self, snapshot: Snapshot) -> list[int]:
+        return await evictable(snapshot.connection, self.space, self.context.config.index.cache_bytes)

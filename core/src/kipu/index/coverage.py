@@ -8,7 +8,6 @@ import attrs
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
-    from typing import Any
 
     import aiosqlite
 
@@ -17,45 +16,9 @@ if TYPE_CHECKING:
 __all__ = ["Coverage", "count_pending", "read_coverage"]
 
 
-async def count_pending(
-    connection: aiosqlite.Connection,
-    space: VectorSpace | None,
-    *,
-    refused: bool = True,
-    only_lacking: bool = False,
-    sources: Sequence[str] = (),
-) -> int:
-    """Return how many chunks are pending in a space; all chunks if there is no space.
-
-    :param refused: count also texts that the embedder refused, which only indexing retries.
-    :param only_lacking: count only chunks without a vector, not those whose vector is to be replaced.
-    :param sources: count only chunks of these sources.
-    """
-    tables, conditions = "chunks", ["1"]
-    parameters: list[Any] = []
-    if space is not None:
-        tables = "unembedded CROSS JOIN chunks ON space_id = ? AND chunks.id = chunk_id"
-        parameters.append(space.id)
-        if not refused:
-            conditions.append("unembedded.problem IS NULL")
-        if only_lacking:
-            conditions.append(
-                "NOT EXISTS (SELECT 1 FROM embeddings AS e WHERE e.space_id = ? AND e.hash = chunks.hash)"
-            )
-            parameters.append(space.id)
-    if sources:
-        tables += " JOIN files ON files.id = file_id"
-        conditions.append(f"source IN ({', '.join('?' * len(sources))})")
-        parameters += sources
-    (row,) = await connection.execute_fetchall(
-        f"SELECT count(*) FROM {tables} WHERE {' AND '.join(conditions)}", parameters
-    )
-    return int(row[0])
-
-
 @attrs.frozen
 class Coverage:
-    """How many chunks the index has, and, by the id of a space, how many of them it does not cover yet.
+    """How many chunks there are, and, by the id of a space, how many of them it does not cover yet.
 
     ``pending`` chunks are to be embedded; those that are ``lacking`` have no vector, the others one that is to be
     replaced; ``awaited`` are lacking ones that were not refused.
@@ -67,15 +30,31 @@ class Coverage:
     awaited: Mapping[int, int]
 
 
-async def read_coverage(connection: aiosqlite.Connection) -> Coverage:
-    """Read how far each space covers the chunks: in one statement, since each is a round trip to another thread."""
+async def read_coverage(connection: aiosqlite.Connection, sources: Sequence[str] = ()) -> Coverage:
+    """Read the coverage of all spaces, in one statement, since each is a round trip to another thread.
+
+    :param sources: count only chunks of these sources; all if there are none.
+    """
+    chunks = "SELECT id, hash FROM chunks"
+    if sources:
+        placeholders = ", ".join("?" * len(sources))
+        chunks += f" WHERE file_id IN (SELECT id FROM files WHERE source IN ({placeholders}))"
     rows = await connection.execute_fetchall(
-        "SELECT 0, count(*), 0, 0 FROM chunks UNION ALL "
+        f"WITH counted AS ({chunks}) SELECT 0, count(*), 0, 0 FROM counted UNION ALL "
         "SELECT space_id, count(*), sum(lacking), sum(lacking AND awaited) FROM (SELECT space_id, "
         "problem IS NULL AS awaited, NOT EXISTS (SELECT 1 FROM embeddings AS e WHERE e.space_id = unembedded.space_id "
-        "AND e.hash = chunks.hash) AS lacking FROM unembedded CROSS JOIN chunks ON chunks.id = chunk_id) "
-        "GROUP BY space_id"
+        "AND e.hash = counted.hash) AS lacking FROM unembedded CROSS JOIN counted ON counted.id = chunk_id) "
+        "GROUP BY space_id",
+        tuple(sources),
     )
-    (_, chunks, *_), *spaces = sorted(rows)
+    (_, count, *_), *spaces = sorted(rows)
     pending, lacking, awaited = ({row[0]: row[place] for row in spaces} for place in (1, 2, 3))
-    return Coverage(chunks, pending, lacking, awaited)
+    return Coverage(count, pending, lacking, awaited)
+
+
+async def count_pending(connection: aiosqlite.Connection, space: VectorSpace) -> tuple[int, int]:
+    """Return how many chunks are pending in a space, and how many of them the embedder refused."""
+    ((pending, refused),) = await connection.execute_fetchall(
+        "SELECT count(*), count(problem) FROM unembedded WHERE space_id = ?", (space.id,)
+    )
+    return pending, refused

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import attrs
 
 from ..errors import ConfigurationError, UnavailableError
-from ..index.coverage import count_pending
+from ..index.coverage import read_coverage
 from ..index.queries import passes
 from ..index.vectors import read_vectors
 from ..plugins.build import with_options
@@ -166,8 +166,8 @@ async def _with_vectors(snapshot: Snapshot, query: Query, hits: Sequence[Hit]) -
         spaces = [known.space for known in snapshot.spaces.values() if known.space.dimension]
         if not spaces:
             return list(hits)
-        pending = {each: await count_pending(snapshot.connection, each) for each in spaces}
-        space = min(spaces, key=lambda each: pending[each])
+        lacking = (await read_coverage(snapshot.connection)).lacking
+        space = min(spaces, key=lambda each: lacking.get(each.id, 0))
     ids, rows = await read_vectors(snapshot.connection, space, [hit.chunk.id for hit in hits])
     vectors = dict(zip(ids, rows, strict=True))
     return [attrs.evolve(hit, vector=vectors.get(hit.chunk.id)) for hit in hits]

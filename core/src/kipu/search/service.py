@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
-from ..index.coverage import count_pending
+from ..index.coverage import read_coverage
 from ..index.queries import file_infos, sources
 from ..index.recovery import IndexReplacedError, recovering
 from ..types import SearchResult, SearchResults
@@ -131,7 +131,8 @@ class SearchService:
     async def _pending_vectors(self, snapshot: Snapshot, space: VectorSpace, pending: int) -> int:
         """Return how many chunks of the scope have no vector yet, and say so."""
         if self.context.scope.label is not None:
-            pending = await count_pending(snapshot.connection, space, sources=self.context.scope.sources)
+            coverage = await read_coverage(snapshot.connection, self.context.scope.sources)
+            pending = coverage.pending.get(space.id, 0)
         # If an earlier embedder answers, a notice has said so, and what is pending.
         if pending and space.identity == await self.synchronizer.embeddings.identity():
             chunks = "1 chunk is" if pending == 1 else f"{pending:,} chunks are"

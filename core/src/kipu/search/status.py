@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ..errors import IndexUnavailableError
-from ..index.coverage import count_pending
+from ..index.coverage import read_coverage
 from ..index.queries import count_chunks, file_infos, sources
 from ..indexing.compare import absent_paths, missing_folders
 from ..plugins.build import name_of
@@ -15,7 +15,6 @@ from .service import no_memory
 
 if TYPE_CHECKING:
     from ..context import Context
-    from ..index.queries import Snapshot
     from ..indexing.synchronizer import Synchronizer
 
 __all__ = ["read_status"]
@@ -38,11 +37,14 @@ async def read_status(context: Context, synchronizer: Synchronizer) -> Status:
                 if scope.sees_source(label)
             }
             chunks = await count_chunks(snapshot.connection, scope.sources)
-            vectors = await _count_vectors(snapshot, chunks, scope.sources)
-            known = snapshot.spaces.get(indexer.identity or "")
-            pending_vectors = await count_pending(snapshot.connection, known.space if known else None)
-        if scope.label is not None:
-            pending_vectors = chunks - vectors.get(indexer.identity or "", 0)
+            coverage = await read_coverage(snapshot.connection, scope.sources)
+            vectors = {
+                identity: chunks - coverage.lacking.get(known.space.id, 0)
+                for identity, known in snapshot.spaces.items()
+                if known.space.dimension
+            }
+            space = snapshot.spaces.get(indexer.identity or "")
+            pending_vectors = coverage.pending.get(space.space.id, 0) if space else chunks
     except sqlite_errors() as error:
         raise IndexUnavailableError(
             f"The index {path} is damaged: {error}. The next search, or kipu index, rebuilds it."
@@ -73,12 +75,3 @@ async def read_status(context: Context, synchronizer: Synchronizer) -> Status:
         pending_vectors=0 if embedder is None else pending_vectors,
         vectors=vectors,
     )
-
-
-async def _count_vectors(snapshot: Snapshot, chunks: int, sources: tuple[str, ...]) -> dict[str, int]:
-    """Return how many chunks have a vector, by the identity of its embedder."""
-    return {
-        identity: chunks - await count_pending(snapshot.connection, known.space, only_lacking=True, sources=sources)
-        for identity, known in snapshot.spaces.items()
-        if known.space.dimension
-    }
