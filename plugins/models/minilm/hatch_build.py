@@ -1,4 +1,4 @@
-"""Has the model made before it is packed or installed, where that has not happened yet."""
+"""A build hook that builds the model before the package is built or installed."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
 
 class ModelHook(BuildHookInterface):  # type: ignore[type-arg]
-    """Runs build_model.py, which does nothing where the model is there and has the right hashes."""
+    """Runs build_model.py, which does nothing if the model exists and has the right hashes."""
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
-        """Called before a wheel, an editable install or a source distribution is made."""
+        """Build the model before a wheel, an editable install or a source distribution."""
         subprocess.run([sys.executable, Path(self.root, "build_model.py")], check=True)

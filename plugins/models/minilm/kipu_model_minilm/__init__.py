@@ -6,5 +6,5 @@ __all__ = ["path"]
 
 
 def path() -> Path:
-    """The folder with ``model.onnx`` and ``tokenizer.json``; ``SHA256SUMS`` in it has the hashes of all files."""
+    """Return the folder with ``model.onnx`` and ``tokenizer.json``; its ``SHA256SUMS`` has the hashes of all files."""
     return Path(__file__).parent

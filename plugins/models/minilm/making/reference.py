@@ -1,6 +1,6 @@
-"""What the vectors of all-MiniLM-L6-v2 are: BERT written out in numpy, float32, slowly, without anything of ONNX.
+"""The reference for the vectors of all-MiniLM-L6-v2: BERT in plain numpy, in float32, without ONNX.
 
-The recorded vectors were made by this. It was compared with sentence-transformers, see benchmarks/embedding.py.
+The recorded vectors come from this. benchmarks/embedding.py compares it with sentence-transformers.
 """
 
 from __future__ import annotations
@@ -19,19 +19,19 @@ error_function = np.vectorize(math.erf, otypes=[np.float32])
 
 
 def dense(weights: dict[str, Any], name: str, values: Any) -> Any:
-    """A product with a matrix, plus its bias."""
+    """Multiply by a matrix and add its bias."""
     return values @ weights[f"{name}.weight"].T + weights[f"{name}.bias"]
 
 
 def normalize(weights: dict[str, Any], name: str, values: Any) -> Any:
-    """Each row to mean 0 and variance 1, then scaled and moved as the model says."""
+    """Bring each row to mean 0 and variance 1, then scale and shift it with the weights."""
     centered = values - values.mean(axis=-1, keepdims=True)
     deviation = np.sqrt((centered**2).mean(axis=-1, keepdims=True) + EPSILON)
     return centered / deviation * weights[f"{name}.weight"] + weights[f"{name}.bias"]
 
 
 def attend(weights: dict[str, Any], name: str, values: Any) -> Any:
-    """What each word piece takes from all of them."""
+    """Apply self-attention."""
 
     def heads(part: str) -> Any:
         return dense(weights, f"{name}.{part}", values).reshape(len(values), HEADS, -1).transpose(1, 0, 2)
@@ -44,7 +44,7 @@ def attend(weights: dict[str, Any], name: str, values: Any) -> Any:
 
 
 def embed(weights: dict[str, Any], ids: Sequence[int]) -> Any:
-    """The vector of a text, of length 1, from the ids of its word pieces, ``[CLS]`` and ``[SEP]`` among them."""
+    """Embed a text, given the ids of its word pieces with ``[CLS]`` and ``[SEP]``. The vector has length 1."""
     words = weights["embeddings.word_embeddings.weight"][list(ids)]
     places = weights["embeddings.position_embeddings.weight"][: len(ids)]
     values = words + places + weights["embeddings.token_type_embeddings.weight"][0]
