@@ -1,6 +1,6 @@
-"""Embeds texts on this machine with onnxruntime: with the packaged model, or with any ONNX model in a folder.
+"""An embedder that runs the packaged model or any ONNX model in a folder with onnxruntime, on this machine.
 
-What is heavy (numpy, onnxruntime, tokenizers) is imported with the first text, and works off the event loop.
+Heavy libraries (numpy, onnxruntime, tokenizers) are imported with the first text, and run off the event loop.
 """
 
 from __future__ import annotations
@@ -42,10 +42,9 @@ class Onnx:
     """Embed with an ONNX model on this machine, on the processor, without network.
 
     ``model`` is ``minilm``, the packaged all-MiniLM-L6-v2, or the path of a folder with ``model.onnx`` (or
-    ``onnx/model.onnx``) and ``tokenizer.json``; the files that Sentence Transformers keeps beside them (pooling,
-    prompts, window) are heeded. ``query_prompt`` and ``document_prompt`` are what a model wants to have in front of a
-    text; ``languages`` is what Kipu should know about a model of yours. ``threads`` is how many texts are embedded side
-    by side; each takes the memory of one run of the model.
+    ``onnx/model.onnx``) and ``tokenizer.json``; the files of Sentence Transformers beside them (pooling, prompts,
+    window) are used. ``query_prompt`` and ``document_prompt`` are prefixes for texts; ``languages`` are those that the
+    model knows. ``threads`` is how many texts are embedded concurrently; each takes the memory of one run of the model.
     """
 
     destination: ClassVar[None] = None  # texts stay on this machine
@@ -83,9 +82,9 @@ class Onnx:
 
     @property
     def identity(self) -> str:
-        """What is in the files of the model, and the prompt of documents; that of queries changes no vector kept.
+        """The content of the model's files and the document prompt. The query prompt changes no stored vector.
 
-        :raises ConfigurationError: the folder or a file in it is missing, or is not what it should be.
+        :raises ConfigurationError: the folder or a file in it is missing or invalid.
         """
         folder = self._folder()
         prompt = self._prompt(folder, "document")
@@ -93,10 +92,10 @@ class Onnx:
         return f"onnx:{name}{folder.content}" + (f" document_prompt={prompt!r}" if prompt else "")
 
     async def embed(self, texts: Sequence[str], *, role: Role) -> Vectors:
-        """Embed texts. A text has the same vector whatever it is embedded with.
+        """Embed texts. The vector of a text does not depend on the other texts.
 
-        :raises TextTooLongError: texts that have, with their prompt, more word pieces than the model takes.
-        :raises ConfigurationError: the model is not there, or is not one that embeds.
+        :raises TextTooLongError: texts with their prompt exceed the window of the model.
+        :raises ConfigurationError: the model is missing, or is not an embedding model.
         :raises EmbedderError: onnxruntime cannot be loaded or fails.
         """
         import asyncio
@@ -106,15 +105,14 @@ class Onnx:
         try:
             return await asyncio.to_thread(self._embed, list(texts), role, stop)
         finally:
-            stop.set()  # a thread cannot be cancelled: it looks at this before each text
+            stop.set()  # a thread cannot be cancelled: it checks this before each text
 
     def unknown_share(self, text: str) -> float:
-        """The part of the word pieces of a text that the model does not know, from 0 to 1.
+        """Return the share of the word pieces of a text that the model does not know, from 0 to 1.
 
-        A model that knows only English has tokens for single letters of many scripts, but no idea of what they mean:
-        they count as unknown.
+        An English model has tokens for letters of many scripts, but did not learn their words: they count as unknown.
 
-        :raises ConfigurationError: the model is not there.
+        :raises ConfigurationError: the model is missing.
         """
         only_english = tuple(self.languages or ()) == PACKAGED_LANGUAGES
         return self._loaded(self._folder()).unknown_share(text, only_english=only_english)

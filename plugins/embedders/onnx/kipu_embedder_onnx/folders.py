@@ -1,4 +1,4 @@
-"""A folder with an ONNX model: which files it needs, and what those that Sentence Transformers writes say about it."""
+"""A folder with an ONNX model, and the settings in the files of Sentence Transformers beside it."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ from kipu.errors import ConfigurationError
 
 __all__ = ["ModelFolder"]
 
-# Of a large file, this many blocks of this many bytes, spread evenly, stand for all of it: two models that differ
-# differ everywhere, and a search on the command line must not read hundreds of megabytes first.
+# Of a large file, this many blocks of this many bytes, spread evenly, are hashed: different models differ everywhere,
+# and a search on the command line must not read hundreds of megabytes first.
 BLOCKS, BLOCK_BYTES = 32, 32_768
 
-# XLM-RoBERTa and its kin count places from 2.
+# XLM-RoBERTa and related models count positions from 2.
 FIRST_PLACES = {"roberta": 2, "xlm-roberta": 2, "camembert": 2, "mpnet": 2}
 
 
 @attrs.frozen
 class ModelFolder:
-    """What is known of a model without loading it.
+    """The properties of a model that are known without loading it.
 
-    ``window`` is how many word pieces a text may have; ``pooling`` is "mean" or "cls"; ``prompts`` are by role.
-    ``content`` stands for everything in the files that changes a vector, the same on every machine.
+    ``window`` is the most word pieces of a text; ``pooling`` is "mean" or "cls"; ``prompts`` are by role.
+    ``content`` is a hash of everything in the files that changes a vector, the same on every machine.
     """
 
     model: Path
@@ -39,11 +39,11 @@ class ModelFolder:
     content: str
 
     @classmethod
-    @functools.cache  # a model stays loaded as well: what is said of it stays what it was when this was first asked
+    @functools.cache  # models stay loaded, so their properties must not change either
     def at(cls, folder: Path) -> ModelFolder:
         """Read the small files of a folder.
 
-        :raises ConfigurationError: something is missing, or is not what it should be.
+        :raises ConfigurationError: a file is missing or invalid.
         """
         if not folder.is_dir():
             raise ConfigurationError(
@@ -63,7 +63,7 @@ class ModelFolder:
 
 
 def _read(path: Path) -> dict[str, Any]:
-    """A JSON file; nothing where there is none."""
+    """Read a JSON file. Return an empty dictionary if it does not exist."""
     try:
         content = json.loads(path.read_text("utf-8"))
     except FileNotFoundError:
@@ -76,7 +76,7 @@ def _read(path: Path) -> dict[str, Any]:
 
 
 def _window(folder: Path) -> int:
-    """The smallest of the limits that the files name."""
+    """Return the smallest of the limits in the files."""
     configuration = _read(folder / "config.json")
     places = configuration.get("max_position_embeddings")
     if isinstance(places, int):
@@ -96,7 +96,7 @@ def _window(folder: Path) -> int:
 
 
 def _pooling(folder: Path) -> str:
-    """How the vectors of word pieces become that of a text."""
+    """Return how the vectors of word pieces are combined."""
     path = folder / "1_Pooling" / "config.json"
     options = _read(path)
     modes = {key.removeprefix("pooling_mode_") for key, value in options.items() if value is True and "mode" in key}
@@ -110,7 +110,7 @@ def _pooling(folder: Path) -> str:
 
 
 def _prompts(folder: Path) -> dict[str, str]:
-    """The prompts by role, under the names that Sentence Transformers knows them by."""
+    """Return the prompts by role, under the names of Sentence Transformers."""
     given = _read(folder / "config_sentence_transformers.json").get("prompts") or {}
     found = {}
     for role, names in (("query", ("query",)), ("document", ("document", "passage", "corpus"))):
@@ -119,7 +119,7 @@ def _prompts(folder: Path) -> dict[str, str]:
 
 
 def _sample(path: Path) -> bytes:
-    """A hash of the size of a file and of blocks from all over it; of all of it where it is small."""
+    """Hash the size of a file and blocks of it, or all of a small file."""
     size = path.stat().st_size
     digest = hashlib.sha256(str(size).encode())
     with path.open("rb") as file:

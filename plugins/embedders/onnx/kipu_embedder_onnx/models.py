@@ -1,8 +1,8 @@
-"""Loads a model and runs it: one text at a time, several of them side by side.
+"""Load a model and run it with one text per thread.
 
-Texts are not put into batches. On a processor a batch is no faster, its padding is computed for nothing, it takes
-memory in proportion, and a model in 8 bits may round a text otherwise for what it stands beside (benchmarks/README.md
-has the figures). So a text always has the same vector, and one thread for each processor keeps all of them busy.
+Texts are not batched. On a processor a batch is not faster, computes padding, takes more memory, and lets other texts
+change the rounding of an 8 bit model (benchmarks/README.md has the figures). So a text always has the same vector, and
+one thread for each processor keeps all processors busy.
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ __all__ = ["Model", "load"]
 
 MOST_THREADS = 8
 POOLED = "sentence_embedding"  # the output that has a vector for each text, in exports of Sentence Transformers
-LATIN = "\u024f"  # the last of the letters that are written in English texts, names of other languages included
+LATIN = "\u024f"  # the last letter in English texts, including names from other languages
 
 _models: dict[ModelFolder, Model] = {}
 _loading = threading.Lock()
 
 
 def _forget_after_fork() -> None:
-    """A forked process has no threads of its parent's: locks may be held by nobody."""
+    """Replace the lock in a forked process: a thread of the parent may have held it."""
     global _loading  # noqa: PLW0603 - there is one in each process
     _loading = threading.Lock()
 
@@ -47,9 +47,9 @@ if hasattr(os, "register_at_fork"):
 
 
 def load(folder: ModelFolder) -> Model:
-    """The model in a folder, loaded once in this process, whoever asks.
+    """Return the model in a folder, loaded once in this process.
 
-    :raises ConfigurationError: it is not a model that embeds texts.
+    :raises ConfigurationError: it is not an embedding model.
     :raises EmbedderError: onnxruntime cannot load it.
     """
     with _loading:
@@ -60,7 +60,7 @@ def load(folder: ModelFolder) -> Model:
 
 @attrs.frozen(eq=False)
 class Model:
-    """A model that is ready to run. It may be used from several threads at once."""
+    """A model that is ready to run. It is thread-safe."""
 
     session: Any
     tokenizer: Any
@@ -70,17 +70,17 @@ class Model:
 
     @classmethod
     def load(cls, folder: ModelFolder) -> Model:
-        """Load tokenizer and model, and look at what the model takes and gives."""
+        """Load tokenizer and model, and check the inputs and outputs of the model."""
         try:
             tokenizer = Tokenizer.from_file(str(folder.tokenizer))
         except Exception as error:
             raise ConfigurationError(f"{folder.tokenizer} is not a tokenizer: {error}.") from error
-        # Files of tokenizers ask for both; a text must not be cut without a word, nor be made longer.
+        # Tokenizer files may enable both; a text must not be cut silently, nor be padded.
         tokenizer.no_truncation()
         tokenizer.no_padding()
         options = onnxruntime.SessionOptions()
-        options.log_severity_level = 4  # what goes wrong is raised: nothing is to be printed
-        # Every run uses the thread that asks: no pool to wait for, to pin to processors, or to lose in a fork.
+        options.log_severity_level = 4  # errors are raised, not printed
+        # Run in the calling thread, since a thread pool would not survive a fork.
         options.intra_op_num_threads = options.inter_op_num_threads = 1
         try:
             session = onnxruntime.InferenceSession(folder.model, options, providers=["CPUExecutionProvider"])
@@ -91,17 +91,17 @@ class Model:
         return cls(session, tokenizer, _output(session, folder), folder.pooling, unknown_id)
 
     def pieces(self, text: str) -> list[int]:
-        """The ids of the word pieces of a text, those at its start and end included."""
-        # A lone surrogate, as in names of files, is no character: the tokenizer takes none.
+        """Return the ids of the word pieces of a text, with those for its start and end."""
+        # The tokenizer does not accept lone surrogates, which occur in file names.
         readable = text.encode("utf-8", "replace").decode("utf-8")
         return self.tokenizer.encode(readable).ids or [0]
 
     def embed(self, pieces: Sequence[Sequence[int]], threads: int, stop: threading.Event) -> Vectors:
-        """One vector for each text, of length 1.
+        """Return a vector of length 1 for each text.
 
-        :param stop: when it is set, what is not embedded yet is left out, and nobody is waiting for the rest.
+        :param stop: when it is set, the remaining texts are skipped, because the caller was cancelled.
         """
-        # The longest first, so that the threads end at about the same time.
+        # Longest first, so that the threads finish at about the same time.
         order = sorted(range(len(pieces)), key=lambda position: -len(pieces[position]))
         vectors: dict[int, Any] = {}
 
@@ -124,7 +124,7 @@ class Model:
         return np.stack([vectors[position] for position in sorted(vectors)])
 
     def unknown_share(self, text: str, *, only_english: bool) -> float:
-        """The part of the word pieces that the model does not know."""
+        """Return the share of the word pieces that the model does not know."""
         readable = text.encode("utf-8", "replace").decode("utf-8")
         encoding = self.tokenizer.encode(readable, add_special_tokens=False)
         if not encoding.ids:
@@ -152,7 +152,7 @@ class Model:
 
 
 def _output(session: Any, folder: ModelFolder) -> str:
-    """The output to use: vectors of texts if there is one, else vectors of word pieces."""
+    """Return the output to use: vectors of texts if there is one, else vectors of word pieces."""
     unknown = {each.name for each in session.get_inputs()} - {"input_ids", "attention_mask", "token_type_ids"}
     if unknown:
         raise ConfigurationError(
@@ -171,13 +171,13 @@ def _output(session: Any, folder: ModelFolder) -> str:
 
 
 def _unknown_of_unigrams(tokenizer: Any) -> int | None:
-    """The id of the unknown token of a tokenizer that does not name it, such as that of XLM-RoBERTa."""
+    """Return the id of the unknown token if the tokenizer does not name it, such as that of XLM-RoBERTa."""
     ids = [tokenizer.token_to_id(name) for name in ("<unk>", "[UNK]")]
     found: int | None = next((each for each in ids if each is not None), None)
     return found
 
 
 def _processors() -> int:
-    """How many processors this process may use, at most `MOST_THREADS`."""
+    """Return how many processors this process may use, at most `MOST_THREADS`."""
     usable = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     return min(usable, MOST_THREADS)

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """The packaged model, in a folder as one gets it from elsewhere."""
+    """Copy the packaged model to a folder, in the layout of the hub."""
     made = tmp_path / "model"
     (made / "onnx").mkdir(parents=True)
     shutil.copy(kipu_model_minilm.path() / "model.onnx", made / "onnx" / "model.onnx")

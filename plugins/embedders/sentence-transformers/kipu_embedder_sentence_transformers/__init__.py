@@ -1,7 +1,7 @@
-"""Embeds texts with a model of Sentence Transformers, from the Hugging Face hub or from a folder.
+"""An embedder for models of Sentence Transformers, from the Hugging Face hub or from a folder.
 
-The library and torch take seconds to import and gigabytes of disk, so they are imported with the first text. Everything
-that takes time happens off the event loop.
+The library and torch take seconds to import, so they are imported with the first text. All slow work runs off the event
+loop.
 """
 
 from __future__ import annotations
@@ -40,9 +40,8 @@ def _languages(value: Sequence[str] | None) -> tuple[str, ...] | None:
 class SentenceTransformers:
     """Embed with a model of Sentence Transformers.
 
-    ``model`` is a name on the Hugging Face hub, or a folder. A model from the hub is downloaded with the first text,
-    and kept on this machine by the library; once it is there, the hub is not asked again. Code that comes with a model
-    is never run.
+    ``model`` is a name on the Hugging Face hub, or a folder. The library downloads a model from the hub with the
+    first text and caches it; the hub is not asked again. Code in a model is never run.
     """
 
     destination: ClassVar[None] = None  # texts stay on this machine
@@ -81,11 +80,11 @@ class SentenceTransformers:
 
     @property
     def identity(self) -> str:
-        """The name of the model, or what is in its folder, and the prompt of documents.
+        """The name of the model or the content of its folder, and the document prompt.
 
-        The prompt of queries changes no vector that is kept.
+        The query prompt changes no stored vector.
 
-        :raises EmbedderError: the model is a path, and there is no such folder.
+        :raises EmbedderError: the model is a path to a missing folder.
         """
         folder = self._folder()
         parts = [f"sentence-transformers:{self.model}"]
@@ -98,7 +97,7 @@ class SentenceTransformers:
     async def embed(self, texts: Sequence[str], *, role: Role) -> Vectors:
         """Embed texts, ``batch_size`` of them at once.
 
-        :raises TextTooLongError: some of the texts, with their prompt, have more tokens than the model takes.
+        :raises TextTooLongError: texts with their prompt exceed the window of the model.
         :raises EmbedderError: the library cannot be imported, or the model cannot be loaded.
         """
         import asyncio
@@ -106,7 +105,7 @@ class SentenceTransformers:
         return await asyncio.to_thread(self._embed, list(texts), role)
 
     def _folder(self) -> Path | None:
-        """The folder that the model is in; None where it is a name on the hub."""
+        """Return the folder of the model, or None for a name on the hub."""
         path = Path(self.model).expanduser()
         if path.is_dir():
             return path.resolve()

@@ -1,4 +1,4 @@
-"""Tells whether two folders hold the same model."""
+"""The identity of a model in a folder."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 __all__ = ["content_of"]
 
-# Configuration, vocabularies and weights. Whatever else lies beside them changes no vector.
+# Configuration, vocabularies and weights. Other files change no vector.
 _SUFFIXES = frozenset({".bin", ".json", ".model", ".safetensors", ".txt"})
 _OTHER_FORMATS = frozenset({"onnx", "openvino"})
 
@@ -22,12 +22,12 @@ _SAMPLE = 1 << 14
 
 
 def content_of(folder: Path) -> str:
-    """A hash of the files of a model, the same wherever the folder is.
+    """Return a hash of the files of a model that does not depend on the path of the folder.
 
-    Of a file beyond 1 MB, its size and 64 samples of 16 KB, spread evenly from its start to its end, are hashed: a
-    model takes milliseconds, and training changes weights everywhere.
+    Of a file above 1 MB, its size and 64 samples of 16 KB, spread evenly, are hashed: that takes milliseconds, and
+    training changes weights everywhere.
 
-    :raises EmbedderError: the folder is not that of a model.
+    :raises EmbedderError: the folder has no model.
     """
     digest = hashlib.sha256()
     names = sorted(

@@ -1,4 +1,4 @@
-"""Loads a model, once in a process, and embeds with it. All of it takes time: call it off the event loop."""
+"""Load a model once per process and embed with it. All calls block: run them off the event loop."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Model", "loaded"]
 
-# What models call the prompt of a query and that of a document; the first that says something is the one.
+# Names of the prompts in models, by role; the first one that is set is used.
 _PROMPTS = {"query": ("query",), "document": ("document", "passage", "corpus")}
 
 _SECONDS_FOR_THE_HUB = 10.0
@@ -29,24 +29,24 @@ _loading = threading.Lock()
 
 @attrs.frozen(eq=False)
 class Model:
-    """A model in memory. One thread at a time may use it: its tokenizer keeps settings between two calls."""
+    """A loaded model. A lock serializes its use, since its tokenizer has mutable settings."""
 
     _transformer: Any
     _lock: threading.Lock = attrs.field(factory=threading.Lock, init=False)
 
     @property
     def window(self) -> int | None:
-        """How many tokens the model takes; None where there is no limit."""
+        """The most tokens of a text, or None without a limit."""
         window: int | None = self._transformer.max_seq_length
         return window
 
     def prompt(self, role: Role, given: str | None) -> str:
-        """What to put in front of a text: what was given, or else the model's own prompt, or else nothing."""
+        """Return the prompt: the given one, else that of the model, else an empty text."""
         own: dict[str, str] = self._transformer.prompts
         return given if given is not None else next((own[name] for name in _PROMPTS[role] if own.get(name)), "")
 
     def too_long(self, texts: Sequence[str]) -> list[int]:
-        """The positions of texts that the model would cut."""
+        """Return the positions of texts that the model would truncate."""
         if self.window is None:
             return []
         with self._lock:
@@ -65,7 +65,7 @@ _models: dict[tuple[str, str], Model] = {}
 
 
 def loaded(name: str, device: str) -> Model:
-    """The model of that name or folder, loaded with the first call.
+    """Return the model of a name or folder, loaded with the first call.
 
     :raises EmbedderError: the library cannot be imported, or the model cannot be loaded.
     """
@@ -87,7 +87,7 @@ def _load(name: str, device: str) -> Any:
     with _quiet():
         try:
             if not Path(name).is_dir():
-                with contextlib.suppress(OSError):  # what is on this machine already is used without asking the hub
+                with contextlib.suppress(OSError):  # use a cached model without asking the hub
                     return SentenceTransformer(name, local_files_only=True, **options)
                 _ask_the_hub(name)
             return SentenceTransformer(name, **options)
@@ -98,9 +98,9 @@ def _load(name: str, device: str) -> Any:
 
 
 def _ask_the_hub(name: str) -> None:
-    """Make sure that the hub can be reached: the library itself would try for more than a minute.
+    """Check that the hub is reachable, since the library would retry for more than a minute.
 
-    :raises EmbedderError: it cannot, or must not.
+    :raises EmbedderError: it is not reachable, or offline mode is on.
     """
     from huggingface_hub import HfApi
     from huggingface_hub.errors import HfHubHTTPError, OfflineModeIsEnabled
@@ -108,10 +108,10 @@ def _ask_the_hub(name: str) -> None:
     try:
         HfApi().model_info(name, timeout=_SECONDS_FOR_THE_HUB)
     except HfHubHTTPError:
-        return  # it answers; what is wrong with the name, the library says
+        return  # the hub answers; the library reports errors in the name
     except OfflineModeIsEnabled:
         reason = "HF_HUB_OFFLINE forbids to download it. Unset it once"
-    except Exception as error:  # noqa: BLE001 - what the lack of a connection is called depends on the version
+    except Exception as error:  # noqa: BLE001 - the exception for a lost connection depends on the version
         reason = f"the Hugging Face hub cannot be reached ({type(error).__name__}). Connect once"
     else:
         return
@@ -122,7 +122,7 @@ def _ask_the_hub(name: str) -> None:
 
 @contextlib.contextmanager
 def _quiet() -> Iterator[None]:
-    """Without the progress bars of a model that is loaded or downloaded, for as long as that takes."""
+    """Hide the progress bars of loading and downloading a model."""
     from huggingface_hub.utils import are_progress_bars_disabled, disable_progress_bars, enable_progress_bars
     from transformers.utils import logging
 

@@ -1,4 +1,4 @@
-"""What needs no model: the options, what an index knows the vectors by, and what is said where something is missing."""
+"""Tests without a model: options, identity, and messages about missing parts."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ NAME = "intfloat/multilingual-e5-small"
 
 
 def make_model(folder: Path, weights: bytes = b"weights") -> Path:
-    """A folder that looks like that of a model."""
+    """Create a folder that looks like that of a model."""
     (folder / "1_Pooling").mkdir(parents=True)
     (folder / "config.json").write_text(json.dumps({"hidden_size": 8}), "utf-8")
     (folder / "1_Pooling/config.json").write_text("{}", "utf-8")

@@ -35,7 +35,7 @@ def reference() -> SentenceTransformer:
 
 @pytest.fixture(scope="session")
 def with_prompts(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """The same model with prompts, as that of E5 has them."""
+    """Copy the model and add prompts like those of E5."""
     folder = tmp_path_factory.mktemp("models") / "with-prompts"
     shutil.copytree(MODEL, folder)
     settings = {"prompts": {"query": "query: ", "passage": "passage: "}}
