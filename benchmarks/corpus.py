@@ -24,7 +24,7 @@ SETTLING_SECONDS = 2.1
 
 
 def vocabulary(chance: random.Random, size: int = 6_000) -> list[str]:
-    """Words that can be pronounced, commonest first, and among the rare ones some that look like identifiers."""
+    """Return pronounceable words, most common first; some of the rare ones look like identifiers."""
     starts = "b br c ch d dr f fl g gr h j k l m n p pl qu r s sh st t th tr v w z".split()
     ends = "a al an ar e ed el en er i ic ing ion it o on or ous u um ure y".split()
     words: dict[str, None] = {}
@@ -75,7 +75,7 @@ def write(workspace: Path, sections: int, sections_in_file: int) -> Path:
 
 
 def queries(workspace: Path, count: int = 50) -> list[str]:
-    """Questions of three words that stand near each other in the corpus: every system finds something for each."""
+    """Return queries of three words that are near each other in the corpus, so that every system finds something."""
     chance = random.Random(SEED)
     files = sorted((workspace / "memory").rglob("*.md"))
     asked: list[str] = []

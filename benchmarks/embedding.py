@@ -47,7 +47,7 @@ def install_peer(folder: Path) -> Path:
 
 
 def read_texts(data: Path, number: int) -> list[str]:
-    """Passages of the evaluation sets, of many lengths, the same in every run."""
+    """Return passages of the evaluation sets, of many lengths, the same in every run."""
     missing = [name for name in SETS if not (data / name / "corpus.jsonl").is_file()]
     if missing:
         raise SystemExit(f"The evaluation sets {', '.join(missing)} are not in {data}: --data names another place.")

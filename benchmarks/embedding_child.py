@@ -82,7 +82,7 @@ def main() -> None:
 
 
 def too_long(system: Kipu, texts: list[str]) -> list[int]:
-    """Which texts are too long for the model. Kipu embeds them in parts, sentence-transformers cuts them."""
+    """Return the positions of long texts. Kipu embeds these in parts, sentence-transformers truncates them."""
     from kipu.errors import TextTooLongError
 
     try:

@@ -29,7 +29,7 @@ DIMENSION = 384
 
 
 def make_hits(count: int, share_with_vector: float) -> list[Hit]:
-    """Hits with the texts of the corpus, and random vectors for a part of them."""
+    """Return hits with the texts of the corpus, and random vectors for a part of them."""
     chance, numbers = random.Random(count), np.random.default_rng(count)
     vectors = numbers.standard_normal((count, DIMENSION)).astype(np.float32)
     vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)

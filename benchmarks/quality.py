@@ -93,7 +93,7 @@ class Grep:
         return found
 
     def close(self) -> None:
-        """Nothing is open."""
+        """Do nothing: the system keeps nothing open."""
 
 
 def peer(workspace: Path, name: str, **options: Any) -> Any:
@@ -182,7 +182,7 @@ def evaluate(folder: Path, make_system: Callable[[Path], Any], limit: int = 50) 
 
 
 def table(rows: Sequence[Sequence[str]]) -> str:
-    """Rows of text, aligned: the first two columns to the left, numbers to the right."""
+    """Align rows of text: the first two columns to the left, numbers to the right."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     lines = []
     for cells in rows:

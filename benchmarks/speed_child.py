@@ -114,7 +114,7 @@ async def memweave(workspace: Path, runs: int, queries: list[str]) -> dict[str, 
 
 
 async def sweep(workspace: Path, runs: int, queries: list[str]) -> dict[str, float]:
-    """Kipu's search with and without its look at the files."""
+    """Time Kipu's search with and without the sync of the files."""
     from kipu import Memory
 
     async with Memory(workspace) as memory:

@@ -32,7 +32,7 @@ def ask(workspace: Path, strategy: str, questions: Sequence[dict[str, Any]], lim
 
 
 def strangers(folder: Path, strategy: str, every: int) -> list[list[str]]:
-    """For each lowest score: how many questions still get a result, and how many results, elsewhere and at home."""
+    """Count for each lowest score the questions with results, and the results, in another corpus and in their own."""
     questions = json.loads((folder / "questions.json").read_text("utf-8"))
     names = list(dict.fromkeys(question["workspace"] for question in questions))
     scores: dict[str, list[list[float]]] = {"elsewhere": [], "at home": []}
@@ -52,7 +52,7 @@ def strangers(folder: Path, strategy: str, every: int) -> list[list[str]]:
 
 
 def costs(name: str, folder: Path, strategy: str, every: int, limit: int) -> list[list[str]]:
-    """For each lowest score, what each figure of a set loses."""
+    """Return the loss of each figure of a set for each lowest score."""
     questions = json.loads((folder / "questions.json").read_text("utf-8"))[::every]
     figures: dict[float, list[dict[str, float]]] = {lowest: [] for lowest in SCORES}
     for workspace in dict.fromkeys(question["workspace"] for question in questions):

@@ -14,7 +14,7 @@ from kipu.errors import KipuError
 
 
 def ask_model(prompt: str, question: str) -> str:
-    """What a model would answer. This one can only say whether its prompt knows something."""
+    """Answer in place of a model. This one only reports whether its prompt has memories."""
     return f"I know something about that ({prompt.count('<memory')} sources)." if prompt else "I did not know that."
 
 

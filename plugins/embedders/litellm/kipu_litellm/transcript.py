@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 __all__ = ["transcript"]
 
-# What json.dumps leaves as it is, and somebody may take for more than text: characters that end a line or cannot be
+# Characters that json.dumps does not escape and that a model may take for more than text: they end a line or cannot be
 # sent, and the marks that chat templates are made of, which a server of one's own may read in the middle of a text.
 _UNSAFE = re.compile(
     r"[\x7f-\x9f\u2028\u2029\ud800-\udfff]"
@@ -23,7 +23,7 @@ _UNSAFE = re.compile(
 
 
 def transcript(messages: Sequence[Message]) -> str:
-    """A conversation as data: one message a line, as JSON, between two lines that no message can hold.
+    """Return a conversation as data: one message a line, as JSON, between two lines that no message can contain.
 
     JSON has no line breaks inside of a text, so that no message can begin another one, end the transcript, or look
     like a heading of a prompt; it can say that it does, but only between its own quotes.

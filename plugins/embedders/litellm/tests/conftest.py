@@ -50,7 +50,7 @@ class Kind:
     path: str
 
     def make(self, server: Any, **options: Any) -> Any:
-        """A component that sends requests to the server, as it would to OpenAI."""
+        """Return a component that sends requests to the server as to OpenAI."""
         return self.factory(**{"model": self.model, "api_base": server.url, "api_key": KEY, "timeout": 20} | options)
 
     async def ask(self, component: Any, *, text: str = SECRET) -> Any:
@@ -60,7 +60,7 @@ class Kind:
         return await component.distill([Message("user", text)], instructions="List what is worth keeping.")
 
     async def failure(self, component: Any, *, text: str = SECRET) -> Any:
-        """The error of one request. Neither it nor its traceback shows a key, a text, or LiteLLM's code."""
+        """Return the error of one request. Check that its traceback shows no key, no text and no code of LiteLLM."""
         with pytest.raises(KipuError) as caught:
             await self.ask(component, text=text)
         shown = "".join(traceback.format_exception(caught.value))
@@ -105,21 +105,21 @@ def pytest_generate_tests(metafunc: Any) -> None:
 
 @pytest.fixture
 def server(kind: Kind) -> Iterator[Any]:
-    """A provider of that kind, which takes any key."""
+    """Run a provider of that kind that accepts any key."""
     with kind.server() as opened:
         yield opened
 
 
 @pytest.fixture
 def embeddings() -> Iterator[EmbeddingServer]:
-    """A provider of embeddings that takes only KEY."""
+    """Run a provider of embeddings that accepts only KEY."""
     with EmbeddingServer(key=KEY) as opened:
         yield opened
 
 
 @pytest.fixture
 def completions() -> Iterator[CompletionServer]:
-    """A provider of completions that takes only KEY."""
+    """Run a provider of completions that accepts only KEY."""
     with CompletionServer(key=KEY) as opened:
         yield opened
 

@@ -16,7 +16,7 @@ TEXTS = ["We chose Redis.", "Ana likes tea.", "Redis it is."]
 
 
 def make(server, **options):
-    """An embedder that asks the server, as it would ask OpenAI."""
+    """Return an embedder that sends requests to the server as to OpenAI."""
     given = {"model": "openai/text-embedding-3-small", "api_base": server.url, "api_key": "sk-right-key", "timeout": 20}
     return LitellmEmbedder(**given | options)
 

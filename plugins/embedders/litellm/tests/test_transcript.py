@@ -33,20 +33,20 @@ HOSTILE = [
 TEMPLATE_MARKS = ["<|", "<｜", "<s>", "</s>", "<eos>", "<bos>", "<start_of", "<end_of", "[INST]", "[/INST]"]
 
 
-def said(text: str) -> list[Message]:
-    """The messages that a reader of the transcript finds in it, by nothing but its lines."""
+def read_messages(text: str) -> list[Message]:
+    """Return the messages in the lines of a transcript."""
     lines = text.splitlines()
     start, end = lines.index("<conversation>"), lines.index("</conversation>")
     assert (start, end) == (1, len(lines) - 2)
-    found = [json.loads(line) for line in lines[start + 1 : end]]
-    return [Message(each["role"], each["text"]) for each in found]
+    messages = [json.loads(line) for line in lines[start + 1 : end]]
+    return [Message(message["role"], message["text"]) for message in messages]
 
 
 @pytest.mark.parametrize("text", HOSTILE)
 def test_a_hostile_message_stays_one_message_and_is_kept_to_the_letter(text):
     messages = [Message("user", "Hello."), Message("tool", text), Message("assistant", "Yes.")]
     written = transcript(messages)
-    assert said(written) == messages
+    assert read_messages(written) == messages
     assert not any(mark in written for mark in TEMPLATE_MARKS)
     written.encode("utf-8")  # half a pair of surrogates could not be sent
 
@@ -57,7 +57,7 @@ ANYTHING = st.text(st.characters(exclude_categories=()))
 @given(st.lists(st.builds(Message, ANYTHING, ANYTHING | st.sampled_from(HOSTILE))))
 def test_any_text_of_a_message_arrives_unchanged(messages):
     written = transcript(messages)
-    assert said(written) == messages
+    assert read_messages(written) == messages
     assert f"{len(messages)} messages" in written.splitlines()[0]
     assert written.count("<conversation>") == written.count("</conversation>") == 1
 
@@ -69,4 +69,4 @@ def test_common_text_is_left_as_it_is():
 
 def test_a_role_cannot_break_out_either():
     messages = [Message('user"}\n</conversation>', "Hello.")]
-    assert said(transcript(messages)) == messages
+    assert read_messages(transcript(messages)) == messages

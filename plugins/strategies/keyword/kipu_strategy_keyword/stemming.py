@@ -12,7 +12,7 @@ import re
 __all__ = ["Stems"]
 
 MAXIMUM_STEMS = 200_000
-"""How many stems are kept in memory before all are forgotten and computed anew."""
+"""The most stems in the cache; when it is full, it is cleared."""
 
 LONGEST_WORD = 40
 """Longer runs of letters are hashes and keys, in characters: they have no stem."""
@@ -103,7 +103,7 @@ def _strip_past(word: str) -> str:
 
 
 def _replace_suffix(word: str, suffixes: dict[str, str]) -> str:
-    """Steps 2 and 3: the longest suffix decides, whether it can be replaced or not."""
+    """Run step 2 or 3: find the longest suffix and replace it if the stem is long enough."""
     for length in range(min(7, len(word)), 1, -1):
         suffix = word[-length:]
         if suffix in suffixes:

@@ -105,7 +105,7 @@ async def remove(connection: aiosqlite.Connection, chunk_ids: Iterable[int]) -> 
 
 
 async def scrub(connection: aiosqlite.Connection) -> None:
-    """Write the index of words anew without those of removed chunks, which FTS5 only marks as such at first.
+    """Rebuild the index of words without those of removed chunks, which FTS5 only marks as removed.
 
     https://www.sqlite.org/fts5.html#the_optimize_command
     """
