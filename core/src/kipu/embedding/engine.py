@@ -10,7 +10,7 @@ import asyncio
 import logging
 import sys
 import time
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ..errors import EmbedderError, IndexUnavailableError, MemoryClosedError, PluginError
 from ..index.damage import drop_damaged
@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from ..context import Context
-    from ..types import QueryEmbedding
     from .identity import ConfiguredEmbedder
 
 __all__ = ["BACKGROUND", "EmbeddingReport", "Embeddings"]
@@ -46,6 +45,15 @@ _logger = logging.getLogger("kipu")
 
 def ignore_progress(done: int, total: int) -> None:
     """Ignore the progress of a run."""
+
+
+async def _cancel(*tasks: asyncio.Task[Any]) -> None:
+    """Cancel tasks, and wait until they have ended."""
+    running = [task for task in tasks if not task.done()]
+    for task in running:
+        task.cancel()
+    if running:
+        await asyncio.wait(running)
 
 
 class Embeddings:
@@ -74,7 +82,7 @@ class Embeddings:
         self._context = context
         self._in_background = background
         self._pauses = Pauses()
-        self._queries = QueryEmbedder(context, self.embedders, self._pauses)
+        self.queries = QueryEmbedder(context, self.embedders, self._pauses)
         self._skipped_until = 0.0  # by searches: what they had embedded could not be stored
         self._skipped_because = ""
         self._background: asyncio.Task[None] | None = None
@@ -85,20 +93,12 @@ class Embeddings:
         """End all runs. `Components` closes the embedders."""
         self._closed = True
         await self.stop()
-        loop = asyncio.get_running_loop()
-        runs = [run for run in self._runs if run.get_loop() is loop]
-        for run in runs:
-            run.cancel()
-        if runs:
-            await asyncio.wait(runs)
+        await _cancel(*self._runs)
 
     async def stop(self) -> None:
         """End what runs in the background. What it has stored so far is kept."""
-        task, self._background = self._background, None
-        if task is None or task.get_loop() is not asyncio.get_running_loop():  # another loop has ended, and so has it
-            return
-        task.cancel()
-        await asyncio.wait([task])
+        if self._background is not None:
+            await _cancel(self._background)
 
     async def identity(self) -> str | None:
         """Return the identity of the configured embedder, None if there is none or if it cannot be used."""
@@ -124,13 +124,6 @@ class Embeddings:
         except PluginError as error:
             return str(error)
         return f'"{embedder.name}" answers, but {vector}.' if isinstance(vector, str) else None
-
-    async def query(self, text: str, state: VectorState | None) -> tuple[QueryEmbedding | None, bool]:
-        """Return the embedding of a query, None if there is none, and whether the search is degraded.
-
-        :param state: what `embed_before_search` returned.
-        """
-        return await self._queries.embed(text, state)
 
     # --- embedding what is pending ---------------------------------------------------------------------------------
 
@@ -166,10 +159,10 @@ class Embeddings:
     ) -> tuple[int, VectorState | None]:
         """Embed a part of what is pending, and leave the rest to the background.
 
-        If the embedder fails, `query` says why.
+        If the embedder fails, `queries` says why.
 
         :param embed: False to count what is pending, and no more.
-        :return: how many chunks are pending, and the state of the index, None without an embedder.
+        :return: how many chunks are pending, and the state of the index for `queries`, None without an embedder.
         """
         try:
             embedder = await self.embedders.configured()

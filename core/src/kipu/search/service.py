@@ -118,7 +118,7 @@ class SearchService:
 
     async def _embedded(self, query: Query, pipeline: Pipeline, state: VectorState | None) -> tuple[Query, bool]:
         """Return the query with its embedding, if it can be embedded, and whether the search is degraded."""
-        embedding, degraded = await self.synchronizer.embeddings.query(query.text, state)
+        embedding, degraded = await self.synchronizer.embeddings.queries.embed(query.text, state)
         if embedding is None and not degraded and self.context.components.embedder_choice is None:
             degraded = pipeline.strategy.needs_vectors
             if degraded:
