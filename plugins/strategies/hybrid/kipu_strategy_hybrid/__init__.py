@@ -1,26 +1,28 @@
 """Search by meaning and by words at once, for Kipu: the strategy ``hybrid``.
 
-Other strategies, the arms, search side by side. Every chunk that any of them finds is scored by all of them, and the
-scores are fused (`fusion`), with what the arms think of whole files; an arm counts less where it knows little of the
-query's language (`languages`).
+Other strategies search side by side. Every chunk that any of them finds is scored by all of them, and the scores are
+fused (`fusion`), with their scores of whole files. A strategy that searches by vectors counts less where its embedder
+knows little of the query's language (`languages`).
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping  # cattrs reads the types of options
+from collections.abc import Mapping, Sequence  # cattrs reads the types of options
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import attrs
 
 from kipu import hookimpl
-from kipu.types import Hit
+from kipu.errors import ConfigurationError
+from kipu.options import Rule, one_of, option
+from kipu.types import Hit, StrategyBase
 
-from .fusion import FUSIONS, KEPT, OfFiles, fuse
+from .fusion import FUSIONS, PINNED, FileScores, fuse
 from .languages import foreign_share
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Iterable, Sequence
+    from collections.abc import Awaitable, Callable, Iterable
 
     from kipu.types import Arms, Query, Register, StoredChunk, Strategy
 
@@ -28,152 +30,132 @@ Answer = TypeVar("Answer")
 
 __all__ = ["Hybrid", "kipu_register_strategies"]
 
-ARMS = {"vector": 0.39, "keyword": 0.61}
+WEIGHTS = {"vector": 0.39, "keyword": 0.61}
 
 FILE_WEIGHTS = {"vector": 0.45, "keyword": 0.25}
-"""What the opinion of an arm on a file counts. Around it, from 0.35 and 0.2 on, what we measure hardly differs."""
+"""What a strategy's score of a file counts. Around it, from 0.35 and 0.2 on, what we measure hardly differs."""
 
-PRESETS = {"memweave": {"vector": 0.7, "keyword": 0.3}}
+MAX_WEIGHT = 1000
 
-HEAVIEST = 1000
+MIN_CONFIDENCE = 0.2
+"""Fraction of its weight that a vector strategy keeps when the embedder does not know the query's language.
 
-LISTENING = "vector"
-"""The arm that knows no more than the embedder does."""
-
-LEAST_TRUST = 0.2
-"""The part of its weight that it keeps where the embedder knows nothing of the query: on Chinese with an English model,
-more than none is a little better, and more than a half is worse.
+On Chinese with an English model, more than none is a little better, and more than a half is worse.
 """
 
-CONFIDENT = 0.5
-"""The best score from which on an arm has all of its weight. From 0.4 to 0.7, what we measure hardly differs."""
+SURE = 0.5
+"""The best score from which on another strategy has its full weight. From 0.4 to 0.7, what we measure hardly differs.
+"""
 
-LEAST_CONFIDENCE = 0.01
-"""What an arm keeps in any case, so that it has a say on chunks that no other arm can judge."""
-
-
-def _is_weight(weight: Any) -> bool:
-    return isinstance(weight, (int, float)) and not isinstance(weight, bool) and 0 < weight <= HEAVIEST
+MIN_SHARE = 0.01
+"""Fraction of its weight that another strategy keeps in any case, to decide on chunks that no other one can score."""
 
 
 def _are_weights(weights: Any) -> bool:
     return isinstance(weights, Mapping) and all(
-        isinstance(name, str) and _is_weight(weight) for name, weight in weights.items()
+        isinstance(name, str)
+        and isinstance(weight, (int, float))
+        and not isinstance(weight, bool)
+        and 0 < weight <= MAX_WEIGHT
+        for name, weight in weights.items()
     )
 
 
-def _check_arms(_: object, option: attrs.Attribute[Any], arms: Any) -> None:
-    if not arms or not _are_weights(arms):
-        raise ValueError(
-            f"{option.name} is {arms!r}: it must name strategies, each with a weight above 0, at most 1000"
-        )
-
-
-def _check_file_weights(hybrid: Hybrid, option: attrs.Attribute[Any], weights: Any) -> None:
-    if not _are_weights(weights):
-        raise ValueError(f"{option.name} is {weights!r}: it must name arms, each with a weight above 0, at most 1000")
-    # Those that are given by default are meant for the default arms, and not for others to be complained of.
-    strange = [] if weights == FILE_WEIGHTS else sorted(weights.keys() - set(hybrid.strategies))
-    if strange:
-        raise ValueError(f"{option.name} names {', '.join(strange)}: the arms are {', '.join(hybrid.strategies)}")
-
-
-def _check_fusion(_: object, option: attrs.Attribute[str], fusion: Any) -> None:
-    if fusion not in tuple(FUSIONS):
-        raise ValueError(f"{option.name} must be one of {', '.join(FUSIONS)}, not {fusion!r}")
-
-
-def _check_preset(hybrid: Hybrid, option: attrs.Attribute[str], preset: Any) -> None:
-    if preset not in ("", *PRESETS):
-        raise ValueError(f"{option.name} must be one of {', '.join(PRESETS)}, not {preset!r}")
-    if preset and hybrid.arms != ARMS:
-        raise ValueError("arms and preset both say the weights: give one of them")
+_some_weights = Rule(
+    f"a table of strategies, each with a weight above 0, at most {MAX_WEIGHT}",
+    lambda weights: bool(weights) and _are_weights(weights),
+)
+_any_weights = Rule(f"a table of weights, each above 0, at most {MAX_WEIGHT}", _are_weights)
 
 
 @attrs.frozen
-class Hybrid:
+class Hybrid(StrategyBase):
     """Searches with several strategies at once, and scores what any of them finds by all of them.
 
-    ``arms`` are the names of strategies with their weights; any that is installed may be one. ``fusion`` says how the
-    scores of an arm are made comparable with those of the others before the weighted mean is taken: ``score-and-rank``
-    counts standard deviations from the mean and adds 1.75 / rank, ``zscore`` does without the rank, ``maximum`` divides
-    by the best score, ``minmax`` stretches from 0 to 1, and ``reciprocal-rank`` looks at ranks alone. ``preset =
-    "memweave"`` takes the weights of the memory of that name, 0.7 for vectors and 0.3 for words: a poor choice for a
-    language that the embedder does not know.
+    ``weights`` are the names of strategies with their weights; any installed one can be used. ``fusion`` says how the
+    scores of a strategy are made comparable with those of the others before the weighted mean is taken:
+    ``score-and-rank`` counts standard deviations from the mean and adds 1.75 / rank, ``reciprocal-rank`` looks at ranks
+    alone.
 
-    ``file_weights`` say what the opinion of an arm on the whole file of a chunk counts. It changes the order from the
-    fourth place on; the first three are a matter of the chunks themselves. ``file_weights = {}`` looks at no files.
+    ``file_weights`` say what a strategy's score of the whole file of a chunk counts. It changes the order from the
+    fourth place on; the first three depend on the chunks themselves. ``file_weights = {}`` looks at no files.
 
-    A chunk that an arm cannot judge, such as one without a vector, is judged by the others; an arm that cannot answer
-    at all leaves the search to the others. With one arm left, its hits are returned as they are. An arm whose best
-    score is below a half counts less in proportion; the arm ``vector`` counts less where the embedder does not know the
-    language of the query.
+    A chunk that a strategy cannot score, such as one without a vector, is scored by the others; a strategy that cannot
+    answer at all leaves the search to the others. With one strategy left, its hits are returned as they are. A strategy
+    whose best score is below a half counts less in proportion; one that searches by vectors counts less where the
+    embedder does not know the language of the query.
 
-    Scores are explained in `kipu_strategy_hybrid.fusion`: they are high where the arms are sure of themselves.
+    Scores are explained in `kipu_strategy_hybrid.fusion`: they are high where the strategies are sure of themselves.
     """
 
-    arms: Mapping[str, float] = attrs.field(
-        factory=ARMS.copy,
-        validator=_check_arms,
-        metadata={"help": "The strategies to search with, each with its weight."},
+    weights: Mapping[str, float] = option(
+        WEIGHTS.copy, _some_weights, "The strategies to search with, each with its weight."
     )
-    fusion: str = attrs.field(
-        default="score-and-rank",
-        validator=_check_fusion,
-        metadata={"help": f"How scores of the arms are made comparable: {', '.join(FUSIONS)}."},
+    fusion: str = option(
+        "score-and-rank", one_of(*FUSIONS), f"How scores of strategies are made comparable: {', '.join(FUSIONS)}."
     )
-    preset: str = attrs.field(
-        default="",
-        validator=_check_preset,
-        metadata={"help": "Weights that somebody else has chosen, instead of those of `arms`: memweave, or none."},
-    )
-    file_weights: Mapping[str, float] = attrs.field(
-        factory=FILE_WEIGHTS.copy,
-        validator=_check_file_weights,  # after the others: it looks at them
-        metadata={"help": "What the opinion of an arm on whole files counts, by the name of the arm; none with {}."},
+    file_weights: Mapping[str, float] = option(
+        FILE_WEIGHTS.copy,
+        _any_weights,
+        "What a strategy's score of whole files counts, by the name of the strategy; none with {}.",
     )
 
-    @property
-    def strategies(self) -> Sequence[str]:
-        """The names of the arms."""
-        return tuple(self._weights)
+    strategies: Sequence[str] = attrs.field(init=False, repr=False, eq=False)
+    """The names of the strategies that are combined."""
 
-    @property
-    def _weights(self) -> Mapping[str, float]:
-        return PRESETS[self.preset] if self.preset else self.arms
+    @strategies.default
+    def _names(self) -> Sequence[str]:
+        return tuple(self.weights)
+
+    def __attrs_post_init__(self) -> None:
+        # The default of file_weights is meant for the default weights.
+        unknown = [] if self.file_weights == FILE_WEIGHTS else sorted(self.file_weights.keys() - self.weights.keys())
+        if unknown:
+            raise ConfigurationError(
+                f"file_weights names {', '.join(unknown)}, but the strategies are {', '.join(self.weights)}"
+            )
 
     async def search(self, query: Query, index: Arms) -> list[Hit]:
-        """Return what the arms find, best first by the judgement of all of them."""
-        found = await _for_each(self._weights, lambda name: index.search(name, query))
-        answers = {name: hits for name, hits in found.items() if hits is not None}
-        if len(answers) < 2:
-            return [hit for hits in answers.values() for hit in hits]
-        chunks = {hit.chunk.id: hit.chunk for hits in answers.values() for hit in hits}
-        judges = [name for name in answers if name in self.file_weights and len(chunks) > KEPT]
-        scores, judged = await _side_by_side(
-            _for_each(answers, lambda name: _judge(name, answers[name], chunks, query, index)),
-            _for_each(judges, lambda name: _judge_files(name, chunks, query, index)),
+        """Return what the strategies find, best first by the scores of all of them."""
+        answers = await _for_each(self.weights, lambda name: index.search(name, query))
+        found = {name: hits for name, hits in answers.items() if hits is not None}
+        if len(found) < 2:
+            return [hit for hits in found.values() for hit in hits]
+        chunks = {hit.chunk.id: hit.chunk for hits in found.values() for hit in hits}
+        scoring_files = [name for name in found if name in self.file_weights and len(chunks) > PINNED]
+        scores, file_scores = await _side_by_side(
+            _for_each(found, lambda name: _score(name, found[name], chunks, query, index)),
+            _for_each(scoring_files, lambda name: _score_files(name, chunks, query, index)),
         )
-        trusts = {name: _trust(name, query, scores[name]) for name in answers}
-        weights = {name: self._weights[name] * trust for name, trust in trusts.items()}
-        file_weights = {name: self.file_weights[name] * trusts[name] for name in judged}
-        of_files = OfFiles({id: chunk.path for id, chunk in chunks.items()}, judged, file_weights) if judged else None
-        ranked = fuse(scores, weights, FUSIONS[self.fusion], of_files)
-        said = scores | {f"{name}.file": of_arm for name, of_arm in judged.items()}
+        confidences = {name: _confidence(query, scores[name], by_vectors=index.needs_vectors(name)) for name in found}
+        weights = {name: self.weights[name] * confidence for name, confidence in confidences.items()}
+        ranked = fuse(scores, weights, FUSIONS[self.fusion], self._of_files(chunks, file_scores, confidences))
+        shown = scores | {f"{name}.file": by_id for name, by_id in file_scores.items()}
         return [
-            Hit(chunks[id], score, {name: of_arm[id] for name, of_arm in said.items() if id in of_arm})
+            Hit(chunks[id], score, {name: by_id[id] for name, by_id in shown.items() if id in by_id})
             for id, score in ranked[: query.limit]
         ]
 
+    def _of_files(
+        self,
+        chunks: Mapping[int, StoredChunk],
+        scores: Mapping[str, Mapping[int, float]],
+        confidences: Mapping[str, float],
+    ) -> FileScores | None:
+        if not scores:
+            return None
+        weights = {name: self.file_weights[name] * confidences[name] for name in scores}
+        return FileScores({id: chunk.path for id, chunk in chunks.items()}, scores, weights)
+
 
 async def _for_each(names: Iterable[str], ask: Callable[[str], Awaitable[Answer]]) -> dict[str, Answer]:
-    """What is answered for each of the names; all of them are asked side by side."""
+    """Return the answer for each of the names; all of them are asked side by side."""
     asked = list(names)
     return dict(zip(asked, await _side_by_side(*map(ask, asked)), strict=True))
 
 
 async def _side_by_side(*works: Awaitable[Any]) -> list[Any]:
-    """What each of several answers. Where one fails, the others are ended first: the search is over for them too."""
+    """Return all answers. Where one fails, the others are cancelled first: the search is over for them too."""
     tasks = [asyncio.ensure_future(work) for work in works]
     try:
         return await asyncio.gather(*tasks)
@@ -183,45 +165,36 @@ async def _side_by_side(*works: Awaitable[Any]) -> list[Any]:
         await asyncio.gather(*tasks, return_exceptions=True)
 
 
-async def _judge(
+async def _score(
     name: str, hits: Sequence[Hit], chunks: Mapping[int, StoredChunk], query: Query, index: Arms
 ) -> Mapping[int, float]:
-    """What an arm thinks of all chunks: of those that it found, and of those that it is asked for."""
+    """Return a strategy's scores of all chunks: of its hits, and of those that others found."""
     found = {hit.chunk.id: hit.score for hit in hits}
     others = await index.score(name, query, [id for id in chunks if id not in found])
     return {**others, **found}
 
 
-async def _judge_files(name: str, chunks: Mapping[int, StoredChunk], query: Query, index: Arms) -> Mapping[int, float]:
-    """What an arm thinks of the whole file of each chunk."""
+async def _score_files(name: str, chunks: Mapping[int, StoredChunk], query: Query, index: Arms) -> Mapping[int, float]:
+    """Return a strategy's score of the file of each chunk, by the id of the chunk."""
     paths = list(dict.fromkeys(chunk.path for chunk in chunks.values()))
     scores = await index.score_files(name, query, paths)
     return {id: scores[chunk.path] for id, chunk in chunks.items() if chunk.path in scores}
 
 
-def _trust(name: str, query: Query, scores: Mapping[int, float]) -> float:
-    """The part of its weight that an arm keeps for a query: less, the less it can say about it."""
-    return _known_share(query) if name == LISTENING else _confidence(scores)
+def _confidence(query: Query, scores: Mapping[int, float], *, by_vectors: bool) -> float:
+    """Return the fraction of its weight that a strategy keeps for a query.
 
-
-def _known_share(query: Query) -> float:
-    """The part that vectors keep: less, the less of the query their embedder knows."""
+    A question that shares one word in four with the best chunk says little by its words, and what is found by them
+    should not come before what its meaning finds: so a low best score counts less. The score of the nearest vector says
+    nothing of the kind, since each model has a scale of its own: there, what the embedder knows of the query counts.
+    """
+    if not by_vectors:
+        return min(1.0, max(MIN_SHARE, max(scores.values(), default=0.0) / SURE))
     if query.embedding is None:
         return 1.0
     unknown = query.embedding.unknown_share or 0.0
     unknown = max(unknown, foreign_share(query.text, query.embedding.languages))
-    return 1.0 - (1.0 - LEAST_TRUST) * unknown
-
-
-def _confidence(scores: Mapping[int, float]) -> float:
-    """The part that other arms keep: less, where their best score is low.
-
-    A question that shares one word in four with the best chunk says little by its words, and what is found by them
-    should not come before what its meaning finds. How near the nearest vector is, says nothing of the kind: each model
-    has a scale of its own.
-    """
-    best = max(scores.values(), default=0.0)
-    return min(1.0, max(LEAST_CONFIDENCE, best / CONFIDENT))
+    return 1.0 - (1.0 - MIN_CONFIDENCE) * unknown
 
 
 @hookimpl

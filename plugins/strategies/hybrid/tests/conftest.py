@@ -1,4 +1,4 @@
-"""A small stand-in for the kernel: an `Index` whose other strategies answer as they are told."""
+"""A small stand-in for the kernel: `kipu.types.Arms` whose strategies answer from a table."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ def stored(id: int, path: str) -> StoredChunk:
 class Answers:
     """What strategies find, by name: the scores of chunks by id, or None where one cannot answer.
 
-    ``judgements`` is what a strategy thinks of chunks that it did not find, and ``files`` what it thinks of files. A
-    chunk is in the file that ``paths`` gives by its id, or else in one that all others are in.
+    ``judgements`` are a strategy's scores of chunks that it did not find, and ``files`` those of files. A chunk is in
+    the file that ``paths`` gives by its id, or else in one that all others are in. Only "vector" needs vectors.
     """
 
     found: Mapping[str, Mapping[int, float] | None]
@@ -32,6 +32,9 @@ class Answers:
     paths: Mapping[int, str] = attrs.field(factory=dict)
     asked: list[str] = attrs.field(factory=list)
     asked_of_files: list[str] = attrs.field(factory=list)
+
+    def needs_vectors(self, strategy: str) -> bool:
+        return strategy == "vector"
 
     async def search(self, strategy: str, query: Query) -> list[Hit] | None:
         self.asked.append(strategy)
@@ -56,5 +59,5 @@ class Answers:
 
 @pytest.fixture(scope="session")
 def answers() -> Callable[..., Any]:
-    """Return what makes an index of the answers of its strategies."""
+    """Make an index from the answers of its strategies."""
     return Answers

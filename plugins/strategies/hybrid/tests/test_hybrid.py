@@ -1,4 +1,4 @@
-"""Which arms are asked, what becomes of their answers, and in which order and with which scores chunks come."""
+"""Which strategies are asked, what becomes of their answers, and the order and the scores of chunks."""
 
 from __future__ import annotations
 
@@ -9,13 +9,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
+from kipu.errors import ConfigurationError
 from kipu.types import Hit, Query, QueryEmbedding, Strategy, VectorSpace
 from kipu_strategy_hybrid import Hybrid, kipu_register_strategies
 from kipu_strategy_hybrid.fusion import FUSIONS
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
+    Answers = Callable[..., Any]
 
 SPACE = VectorSpace(1, "test", 2)
 
@@ -28,10 +30,10 @@ def ids(hits: Sequence[Hit]) -> list[int]:
     return [hit.chunk.id for hit in hits]
 
 
-# --- The arms ------------------------------------------------------------------------------------------------------
+# --- The strategies ------------------------------------------------------------------------------------------------
 
 
-async def test_a_chunk_that_both_arms_find_comes_before_one_that_is_best_for_one_of_them(answers):
+async def test_a_chunk_that_both_find_comes_before_one_that_is_best_for_one_of_them(answers):
     index = answers(
         {"vector": {1: 0.6, 2: 0.55}, "keyword": {3: 0.8, 2: 0.7}},
         {"vector": {3: 0.1}, "keyword": {1: 0.0}},
@@ -41,7 +43,7 @@ async def test_a_chunk_that_both_arms_find_comes_before_one_that_is_best_for_one
     assert set(ids(hits)) == {1, 2, 3}
 
 
-async def test_what_one_arm_did_not_find_is_judged_by_it_all_the_same(answers):
+async def test_a_strategy_also_scores_what_it_did_not_find(answers):
     index = answers({"vector": {1: 0.5}, "keyword": {2: 0.5}}, {"vector": {2: 0.4}, "keyword": {1: 0.1}})
     hits = await Hybrid().search(query(), index)
     assert [(hit.chunk.id, dict(hit.scores)) for hit in hits] == [
@@ -50,7 +52,7 @@ async def test_what_one_arm_did_not_find_is_judged_by_it_all_the_same(answers):
     ]
 
 
-async def test_a_chunk_without_a_vector_is_judged_by_its_words_alone(answers):
+async def test_a_chunk_without_a_vector_is_scored_by_its_words_alone(answers):
     index = answers({"vector": {1: 0.6, 2: 0.3}, "keyword": {3: 0.8, 1: 0.4}}, {"keyword": {2: 0.0}})
     hits = await Hybrid().search(query(), index)
     assert ids(hits) == [3, 1, 2]
@@ -58,7 +60,7 @@ async def test_a_chunk_without_a_vector_is_judged_by_its_words_alone(answers):
 
 
 @pytest.mark.parametrize("fusion", FUSIONS)
-async def test_where_one_arm_cannot_answer_the_other_one_does_as_it_is(answers, fusion):
+async def test_hits_are_returned_as_they_are_where_only_one_strategy_can_answer(answers, fusion):
     words = {1: 0.9, 5: 0.5, 3: 0.5, 2: 0.1}
     index = answers({"vector": None, "keyword": words})
     hits = await Hybrid(fusion=fusion).search(Query("anything"), index)
@@ -67,8 +69,8 @@ async def test_where_one_arm_cannot_answer_the_other_one_does_as_it_is(answers, 
     assert await Hybrid().search(query(), answers({"vector": {}, "keyword": {}})) == []
 
 
-async def test_any_strategy_may_be_an_arm(answers):
-    hybrid = Hybrid(arms={"newest": 1, "keyword": 3, "graph": 1})
+async def test_any_strategies_can_be_combined(answers):
+    hybrid = Hybrid(weights={"newest": 1, "keyword": 3, "graph": 1})
     index = answers({"newest": {1: 1.0}, "keyword": {2: 1.0}, "graph": {1: 1.0}}, {"keyword": {1: 0.1}})
     hits = await hybrid.search(query(), index)
     assert list(hybrid.strategies) == index.asked == ["newest", "keyword", "graph"]
@@ -81,7 +83,7 @@ async def test_at_most_as_many_as_asked_for_are_returned(answers):
 
 
 @pytest.mark.parametrize("method", ["search", "score", "score_files"])
-async def test_when_one_strategy_fails_the_others_have_ended_before_the_error_is_raised(answers, method):
+async def test_the_others_have_ended_when_the_failure_of_one_is_raised(answers, method):
     index = answers({"vector": FALLING, "keyword": {9: 0.5}}, files=OF_FILES)
     answer, ended = getattr(index, method), []
 
@@ -106,10 +108,10 @@ async def test_when_one_strategy_fails_the_others_have_ended_before_the_error_is
 
 
 @pytest.mark.parametrize("fusion", FUSIONS)
-async def test_scores_stay_on_the_scale_of_the_arms(answers, fusion):
+async def test_scores_stay_on_the_scale_of_the_strategies(answers, fusion):
     good = answers({"vector": {1: 0.7, 2: 0.2}, "keyword": {1: 0.9, 2: 0.1}})
     poor = answers({"vector": {1: 0.07, 2: 0.02}, "keyword": {1: 0.09, 2: 0.01}})
-    hybrid = Hybrid(arms={"vector": 1, "keyword": 3}, fusion=fusion)
+    hybrid = Hybrid(weights={"vector": 1, "keyword": 3}, fusion=fusion)
     best, *_ = await hybrid.search(query(), good)
     assert best.score == pytest.approx(0.85)
     best, *_ = await hybrid.search(query(), poor)
@@ -124,13 +126,13 @@ async def test_scores_stay_on_the_scale_of_the_arms(answers, fusion):
         (0.5, 0.25, (0.39 * 0.6 * 0.19 + 0.61 * 0.5 * 0.25) / (0.39 * 0.6 + 0.61 * 0.5)),
     ],
 )
-async def test_the_weight_of_a_strategy_is_multiplied_by_its_confidence(answers, unknown, words, expected):
+async def test_a_weight_is_multiplied_by_the_confidence(answers, unknown, words, expected):
     index = answers({"vector": {1: 0.19}, "keyword": {1: words}})
     (hit,) = await Hybrid().search(query(unknown=unknown), index)
     assert hit.score == pytest.approx(expected, abs=5e-4)
 
 
-async def test_an_arm_that_is_unsure_does_not_come_before_one_that_is_sure(answers):
+async def test_an_unsure_strategy_does_not_come_before_a_sure_one(answers):
     by_words = {1: 0.25, **dict.fromkeys(range(10, 20), 0.0)}
     by_meaning = {2: 0.6, 3: 0.3, **dict.fromkeys(range(10, 20), 0.1)}
     others = {"vector": {1: 0.1}, "keyword": {2: 0.0, 3: 0.0}}
@@ -151,7 +153,7 @@ async def test_a_chunk_that_has_the_identifier_stays_first_among_those_that_mean
 
 # --- Whole files ---------------------------------------------------------------------------------------------------
 
-# Chunks 1 to 8, best first for both arms. Of their files, that of the chunks 2 and 6 is the best.
+# Chunks 1 to 8, best first for both strategies. Of their files, that of the chunks 2 and 6 is the best.
 FALLING = {id: 0.9 - id / 20 for id in range(1, 9)}
 PATHS = {id: "memory/best.md" if id in (2, 6) else "memory/rest.md" for id in FALLING}
 OF_FILE = {"vector.file": 0.8, "keyword.file": 0.8}
@@ -207,24 +209,24 @@ async def test_whole_files_change_the_order_and_not_the_scores_of_the_places(ans
     assert len({hit.score for hit in hits}) == len(hits)
 
 
-async def test_without_weights_for_files_no_strategy_scores_files(answers):
+async def test_files_are_not_scored_without_weights(answers):
     index = answers({"vector": FALLING, "keyword": FALLING}, files=OF_FILES, paths=PATHS)
     hits = await Hybrid(file_weights={}).search(query(), index)
     assert (ids(hits), index.asked_of_files) == (list(FALLING), [])
 
 
-async def test_an_arm_that_judges_no_files_changes_nothing(answers):
+async def test_a_strategy_that_scores_no_files_changes_nothing(answers):
     silent = answers({"vector": FALLING, "keyword": FALLING}, paths=PATHS)
     assert await Hybrid().search(query(), silent) == await Hybrid(file_weights={}).search(query(), silent)
 
 
-async def test_a_file_without_a_score_is_neither_raised_nor_lowered(answers):
+async def test_a_file_without_a_score_is_neither_better_nor_worse(answers):
     some = {"keyword": {"memory/best.md": 0.5, "memory/rest.md": 0.5}, "vector": {"memory/best.md": 0.9}}
     index = answers({"vector": FALLING, "keyword": FALLING}, files=some, paths=PATHS)
     assert ids(await Hybrid(file_weights={"vector": 5, "keyword": 5}).search(query(), index)) == list(FALLING)
 
 
-async def test_an_arm_that_is_not_trusted_counts_less_for_files_too(answers):
+async def test_a_low_confidence_counts_for_files_too(answers):
     index = answers(
         {"vector": FALLING, "keyword": FALLING},
         files={"vector": OF_FILES["vector"], "keyword": {"memory/best.md": 0.2, "memory/rest.md": 0.8}},
@@ -235,7 +237,7 @@ async def test_an_arm_that_is_not_trusted_counts_less_for_files_too(answers):
     assert ids(await hybrid.search(query(unknown=1.0), index)) == [1, 2, 3, 4, 5, 7, 8, 6]
 
 
-# --- Listening to the embedder -------------------------------------------------------------------------------------
+# --- The query's language -------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -250,7 +252,7 @@ async def test_an_arm_that_is_not_trusted_counts_less_for_files_too(answers):
 )
 async def test_an_embedder_that_does_not_know_the_language_counts_less(answers, text, knows, unknown):
     found = {"vector": {1: 0.6, 2: 0.3}, "keyword": {2: 0.6, 1: 0.35}}
-    hybrid = Hybrid(arms={"vector": 0.5, "keyword": 0.5}, fusion="maximum")
+    hybrid = Hybrid(weights={"vector": 0.5, "keyword": 0.5})
     assert ids(await hybrid.search(query(text, knows=["en", "zh", "ru", "ar"]), answers(found)))[0] == 1
     assert ids(await hybrid.search(query(text, knows=knows, unknown=unknown), answers(found)))[0] == 2
 
@@ -258,7 +260,7 @@ async def test_an_embedder_that_does_not_know_the_language_counts_less(answers, 
 @pytest.mark.parametrize(
     "text", ["why redis?", "¿por qué?", "Ｆｕｌｌ　ｗｉｄｔｈ", "1234 !?", "", "日本のデータ", "한국어"]
 )
-async def test_a_language_that_the_embedder_may_know_is_trusted(answers, text):
+async def test_a_language_that_the_embedder_may_know_has_full_confidence(answers, text):
     found = {"vector": {1: 0.6, 2: 0.3}, "keyword": {2: 0.6, 1: 0.35}}
     plain = await Hybrid().search(query(text), answers(found))
     assert await Hybrid().search(query(text, knows=["en-US", "ja", "ko"], unknown=0.0), answers(found)) == plain
@@ -274,46 +276,31 @@ def test_the_plugin_registers_its_strategy():
     assert isinstance(Hybrid(), Strategy)
 
 
-def test_the_preset_takes_the_place_of_the_arms():
-    assert dict(Hybrid(preset="memweave")._weights) == {"vector": 0.7, "keyword": 0.3}
-    assert list(Hybrid(preset="memweave").strategies) == ["vector", "keyword"]
-
-
-def test_a_preset_and_arms_are_too_much():
-    with pytest.raises(ValueError, match=r"^arms and preset both say the weights: give one of them$"):
-        Hybrid(arms={"vector": 1, "keyword": 3}, preset="memweave")
-
-
-def test_only_arms_can_be_asked_of_files():
-    with pytest.raises(ValueError, match=r"^file_weights names keywrd: the arms are vector, keyword$"):
+def test_file_weights_name_only_strategies_that_are_combined():
+    with pytest.raises(ConfigurationError, match="^file_weights names keywrd, but the strategies are vector, keyword$"):
         Hybrid(file_weights={"keywrd": 1})
-    assert dict(Hybrid(arms={"keyword": 1, "graph": 1}).file_weights) == {"vector": 0.45, "keyword": 0.25}
-    assert dict(Hybrid(arms={"graph": 1}, file_weights={"graph": 1}).file_weights) == {"graph": 1}
+    assert dict(Hybrid(weights={"keyword": 1, "graph": 1}).file_weights) == {"vector": 0.45, "keyword": 0.25}
+    assert dict(Hybrid(weights={"graph": 1}, file_weights={"graph": 1}).file_weights) == {"graph": 1}
 
 
-def test_an_invalid_choice_lists_the_valid_ones():
-    choices = "score-and-rank, maximum, minmax, zscore, reciprocal-rank"
-    with pytest.raises(ValueError, match=rf"^fusion must be one of {choices}, not 'rrf'$"):
+def test_an_unknown_fusion_is_refused_with_the_choices():
+    with pytest.raises(ConfigurationError, match="^fusion must be one of score-and-rank, reciprocal-rank, not 'rrf'$"):
         Hybrid(fusion="rrf")
-    with pytest.raises(ValueError, match=r"^preset must be one of memweave, not 'memsearch'$"):
-        Hybrid(preset="memsearch")
 
 
 @pytest.mark.parametrize(
     ("option", "value"),
     [
-        ("arms", {}),
-        ("arms", {"keyword": 0}),
-        ("arms", {"keyword": -1}),
-        ("arms", {"keyword": float("nan")}),
-        ("arms", {"keyword": float("inf")}),
+        ("weights", {}),
+        ("weights", {"keyword": 0}),
+        ("weights", {"keyword": -1}),
+        ("weights", {"keyword": float("nan")}),
+        ("weights", {"keyword": float("inf")}),
         ("file_weights", {"keyword": 0}),
         ("file_weights", {"keyword": float("nan")}),
         ("file_weights", ["keyword"]),
-        ("fusion", "median"),
-        ("preset", "memsearch"),
     ],
 )
-def test_an_invalid_option_is_refused(option, value):
-    with pytest.raises(ValueError, match=option):
+def test_an_invalid_weight_is_refused(option, value):
+    with pytest.raises(ConfigurationError, match=f"^{option} must be"):
         Hybrid(**{option: value})

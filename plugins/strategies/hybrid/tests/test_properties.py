@@ -1,4 +1,4 @@
-"""What holds whatever the arms answer."""
+"""What holds for any answers of the strategies."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def test_scores_are_between_0_and_1_and_fall_with_the_rank(
         return dict(zip(("vector", "keyword"), values, strict=True))
 
     index = answers(named(found), named(judgements), named(files), PATHS)
-    hybrid = Hybrid(arms=named(weights), fusion=fusion, file_weights=named(file_weights))
+    hybrid = Hybrid(weights=named(weights), fusion=fusion, file_weights=named(file_weights))
     hits = asyncio.run(hybrid.search(Query("anything"), index))
     without = asyncio.run(attrs.evolve(hybrid, file_weights={}).search(Query("anything"), index))
     assert [hit.chunk.id for hit in hits[:3]] == [hit.chunk.id for hit in without[:3]]
@@ -49,7 +49,7 @@ def test_scores_are_between_0_and_1_and_fall_with_the_rank(
     assert all(0 <= score <= 1 for score in scores)
     assert scores == sorted(scores, reverse=True)
     assert {hit.chunk.id for hit in hits} == found[0].keys() | found[1].keys()
-    best = [max(arm.values(), default=0.0) for arm in found]
+    best = [max(scores.values(), default=0.0) for scores in found]
     assert all(hit.scores for hit in hits)
     assert not hits or hits[0].score <= max(*best, *judgements[0].values(), *judgements[1].values()) + 1e-9
 
@@ -57,8 +57,8 @@ def test_scores_are_between_0_and_1_and_fall_with_the_rank(
 @given(found=st.tuples(SCORES, SCORES), score=st.floats(0, 1))
 @settings(deadline=None)
 def test_files_that_are_all_alike_change_nothing(answers, found, score):
-    arms = dict(zip(("vector", "keyword"), found, strict=True))
-    index = answers(arms, arms, dict.fromkeys(arms, dict.fromkeys("abc", score)), PATHS)
+    by_name = dict(zip(("vector", "keyword"), found, strict=True))
+    index = answers(by_name, by_name, dict.fromkeys(by_name, dict.fromkeys("abc", score)), PATHS)
     hits = asyncio.run(Hybrid().search(Query("anything"), index))
     without = asyncio.run(Hybrid(file_weights={}).search(Query("anything"), index))
     assert [(hit.chunk.id, hit.score) for hit in hits] == [(hit.chunk.id, hit.score) for hit in without]
@@ -67,7 +67,7 @@ def test_files_that_are_all_alike_change_nothing(answers, found, score):
 @pytest.mark.parametrize("fusion", FUSIONS)
 @given(scores=SCORES)
 @settings(deadline=None)
-def test_arms_that_agree_are_followed(answers, fusion, scores):
+def test_the_order_of_strategies_that_agree_is_kept(answers, fusion, scores):
     index = answers({"vector": scores, "keyword": scores})
     hits = asyncio.run(Hybrid(fusion=fusion).search(Query("anything"), index))
     ranked = [scores[hit.chunk.id] for hit in hits]
