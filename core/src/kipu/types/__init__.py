@@ -4,14 +4,26 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from . import bases, documents, memories, protocols, results
-from .bases import *  # noqa: F403 (each module lists its public names once)
-from .documents import *  # noqa: F403
+from . import documents, memories, protocols, results
+from .documents import *  # noqa: F403 (each module lists its public names once)
 from .memories import *  # noqa: F403
 from .protocols import *  # noqa: F403
 from .results import *  # noqa: F403
 
 if TYPE_CHECKING:
+    from types import ModuleType
+
     from .results import Vectors as Vectors
 
-__all__ = bases.__all__ + documents.__all__ + memories.__all__ + protocols.__all__ + results.__all__
+__all__ = documents.__all__ + memories.__all__ + protocols.__all__ + results.__all__ + ["sqlite_driver"]
+
+
+def sqlite_driver() -> ModuleType:
+    """Return the module that connections come from: ``sqlite3`` if it can load extensions, else ``pysqlite3``.
+
+    Without ``pysqlite3``, it is ``sqlite3`` in any case. For a strategy that loads an extension, or catches errors of
+    SQLite: each module has exceptions of its own.
+    """
+    from ..sqlite import choose_driver
+
+    return choose_driver()

@@ -277,14 +277,16 @@ def test_the_plugin_registers_its_strategy():
 
 
 def test_file_weights_name_only_strategies_that_are_combined():
-    with pytest.raises(ConfigurationError, match="^file_weights names keywrd, but the strategies are vector, keyword$"):
+    with pytest.raises(
+        ConfigurationError, match=r"^file_weights names keywrd, but the strategies are vector, keyword$"
+    ):
         Hybrid(file_weights={"keywrd": 1})
     assert dict(Hybrid(weights={"keyword": 1, "graph": 1}).file_weights) == {"vector": 0.45, "keyword": 0.25}
     assert dict(Hybrid(weights={"graph": 1}, file_weights={"graph": 1}).file_weights) == {"graph": 1}
 
 
 def test_an_unknown_fusion_is_refused_with_the_choices():
-    with pytest.raises(ConfigurationError, match="^fusion must be one of score-and-rank, reciprocal-rank, not 'rrf'$"):
+    with pytest.raises(ConfigurationError, match=r"^fusion must be one of score-and-rank, reciprocal-rank, not 'rrf'$"):
         Hybrid(fusion="rrf")
 
 

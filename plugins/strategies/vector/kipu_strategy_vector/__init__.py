@@ -2,7 +2,7 @@
 
 The kernel keeps the vector of each chunk once, as float32 numbers. Where SQLite can load sqlite-vec, an index of bytes
 finds candidates (`coarse`), which are compared again by the vectors themselves (`exact`). Where it cannot, or where the
-candidates prove nothing, all vectors are compared. The answers are the same.
+candidates prove nothing, all vectors are compared. The results are the same.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, ClassVar
 import attrs
 
 from kipu import hookimpl
-from kipu.types import Hit
+from kipu.types import Hit, StrategyBase
 
 from . import coarse, exact
 
@@ -27,11 +27,11 @@ __all__ = ["Vector", "kipu_register_strategies"]
 
 
 @attrs.frozen
-class Vector:
+class Vector(StrategyBase):
     """Searches by meaning: the chunks whose vectors are nearest to that of the query.
 
     The score is the cosine of the angle between the two, 0 where it is negative; such chunks are not returned. Chunks
-    that have no vector yet are not found. The answer is exact, also for vectors that are almost alike, and the same
+    that have no vector yet are not found. The result is exact, also for vectors that are almost alike, and the same
     with sqlite-vec as without it; chunks that are equally near come in the order of their rows.
     """
 
@@ -43,7 +43,7 @@ class Vector:
         return "vec0-1" if coarse.is_available() else "numpy-1"
 
     async def create(self, connection: aiosqlite.Connection, space: VectorSpace) -> None:
-        """Make empty tables for a space."""
+        """Create empty tables for a space."""
         await self.drop(connection, space)
         if coarse.takes(space):
             await coarse.create(connection, space)
@@ -56,19 +56,16 @@ class Vector:
             await coarse.add(connection, space, ids, vectors)
 
     async def remove(self, connection: aiosqlite.Connection, space: VectorSpace, ids: Sequence[int]) -> None:
-        """Forget chunks."""
+        """Remove chunks."""
         if coarse.takes(space):
             await coarse.remove(connection, space, ids)
 
     async def scrub(self, connection: aiosqlite.Connection, space: VectorSpace) -> None:
-        """Nothing is left to do: sqlite-vec overwrites what is removed with zeros."""
+        """Leave nothing of what was removed: sqlite-vec has overwritten it with zeros."""
 
     async def drop(self, connection: aiosqlite.Connection, space: VectorSpace) -> None:
-        """Drop the tables for a space; without sqlite-vec, which has made them, they can only be emptied."""
-        if coarse.is_available():
-            await coarse.drop(connection, space)
-        else:
-            await coarse.empty(connection, space)
+        """Drop the tables for a space."""
+        await coarse.drop(connection, space)
 
     async def search(self, query: Query, index: Index) -> list[Hit]:
         """Return the chunks nearest to the query that pass its filters, nearest first."""
@@ -90,7 +87,7 @@ class Vector:
         return {chunk_id: max(0.0, cosine) for chunk_id, cosine in cosines.items()}
 
     async def score_files(self, query: Query, index: Index, paths: Sequence[str]) -> dict[str, float]:
-        """Return how near files are as a whole: the cosine of the query with the mean of the vectors of their chunks.
+        """Return the cosine of the query with the mean of the vectors of each file's chunks.
 
         Of a long file, 16 chunks stand for all of them. A file without vectors is left out.
         """
@@ -105,14 +102,14 @@ class Vector:
             candidates = await coarse.candidates(index.connection, embedding, where, query.limit)
             cosines = await _cosines(embedding, index, candidates.ids) if candidates.ids else {}
             nearest = exact.best(cosines, query.limit)
-            # The last of enough that are good enough: what was left out cannot be as near.
+            # Chunks that are no candidates cannot be as near as the last of these.
             if candidates.highest_other < (nearest[-1][1] if len(nearest) == query.limit else 0.0):
                 return nearest
         return await exact.scan(index.connection, embedding, where, query.limit)
 
 
 async def _cosines(embedding: QueryEmbedding, index: Index, ids: Sequence[int]) -> dict[int, float]:
-    """The cosines of the query with those of the chunks that have a vector."""
+    """Return the cosines of the query with the chunks that have a vector."""
     found, vectors = await index.vectors(embedding.space, ids)
     return dict(zip(found, exact.cosines(vectors, embedding.vector), strict=True)) if found else {}
 

@@ -20,9 +20,10 @@ import sqlite3
 from functools import cache
 from typing import TYPE_CHECKING, NamedTuple
 
+from kipu.types import sqlite_driver
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from types import ModuleType
     from typing import Any
 
     import aiosqlite
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
 
     from kipu.types import QueryEmbedding, Vectors, VectorSpace
 
-__all__ = ["Candidates", "add", "candidates", "create", "drop", "empty", "is_available", "remove", "takes"]
+__all__ = ["Candidates", "add", "candidates", "create", "drop", "is_available", "remove", "takes"]
 
 _logger = logging.getLogger("kipu.vector")
 
@@ -62,16 +63,16 @@ _PROVE_NOTHING = Candidates([], math.inf)
 
 @cache
 def is_available() -> bool:
-    """Tell whether the SQLite that Kipu uses in this process can load sqlite-vec."""
+    """Return whether the SQLite that Kipu uses in this process can load sqlite-vec."""
     try:
         import sqlite_vec  # type: ignore[import-untyped]
-    except ImportError:  # there are platforms that it has no wheel for
+    except ImportError:  # some platforms have no wheel
         return False
-    connection = _driver().connect(":memory:")
+    connection = sqlite_driver().connect(":memory:")
     try:
         connection.enable_load_extension(True)
         connection.load_extension(sqlite_vec.loadable_path())
-    except (AttributeError, sqlite3.Error, _driver().Error):  # a build of SQLite or of Python without extensions
+    except (AttributeError, sqlite3.Error, sqlite_driver().Error):  # a build without extensions
         return False
     finally:
         connection.close()
@@ -79,20 +80,8 @@ def is_available() -> bool:
 
 
 def takes(space: VectorSpace) -> bool:
-    """Tell whether vectors of a space can be indexed here; where they cannot, all of them are compared."""
+    """Return whether vectors of a space can be indexed here; where they cannot, all of them are compared."""
     return is_available() and space.dimension <= _MOST_DIMENSIONS
-
-
-def _driver() -> ModuleType:
-    """The module that Kipu takes its connections from: the standard library's where it loads extensions."""
-    if hasattr(sqlite3.Connection, "enable_load_extension"):
-        return sqlite3
-    try:
-        import pysqlite3
-    except ImportError:
-        return sqlite3
-    driver: ModuleType = pysqlite3
-    return driver
 
 
 async def _load(connection: aiosqlite.Connection) -> None:
@@ -112,12 +101,12 @@ async def _load(connection: aiosqlite.Connection) -> None:
 
 
 def _names(space: VectorSpace) -> tuple[str, str]:
-    """The names of the vec0 table of a space, and of the table with its largest error."""
+    """Return the names of the vec0 table of a space, and of the table with its largest error."""
     return f"vector_coarse_{space.id}", f"vector_error_{space.id}"
 
 
 async def create(connection: aiosqlite.Connection, space: VectorSpace) -> None:
-    """Make empty tables; there must be none."""
+    """Create empty tables; there must be none."""
     await _load(connection)
     table, error = _names(space)
     await connection.execute(
@@ -140,7 +129,7 @@ async def add(connection: aiosqlite.Connection, space: VectorSpace, ids: Sequenc
 
 
 async def remove(connection: aiosqlite.Connection, space: VectorSpace, ids: Sequence[int]) -> None:
-    """Forget chunks; ids that are not indexed are passed over."""
+    """Remove chunks; ids that are not indexed are ignored."""
     await _load(connection)
     table, error = _names(space)
     # Where one of its tables is missing, vec0 may end the process.
@@ -150,34 +139,28 @@ async def remove(connection: aiosqlite.Connection, space: VectorSpace, ids: Sequ
 
 
 async def drop(connection: aiosqlite.Connection, space: VectorSpace) -> None:
-    """Drop the tables, if they are there."""
-    await _load(connection)
+    """Drop the tables, if they exist; also where sqlite-vec, which made them, is not available."""
     table, error = _names(space)
     await connection.execute(f"DROP TABLE IF EXISTS {error}")
-    try:
-        await connection.execute(f"DROP TABLE IF EXISTS {table}")
-    except (sqlite3.Error, _driver().Error):  # what vec0 keeps in its tables is damaged
-        kept = "SELECT name FROM sqlite_schema WHERE type = 'table' AND name GLOB ?"
-        for row in list(await connection.execute_fetchall(kept, (f"{table}_*",))):
-            await connection.execute(f"DROP TABLE IF EXISTS {row[0]}")
-        # The table itself has no pages, only an entry.
-        await connection.execute("PRAGMA writable_schema = 1")
-        await connection.execute("DELETE FROM sqlite_schema WHERE name = ?", (table,))
-        await connection.execute("PRAGMA writable_schema = RESET")
-
-
-async def empty(connection: aiosqlite.Connection, space: VectorSpace) -> None:
-    """Empty the tables, if they are there, without sqlite-vec: a later `drop` with it drops them."""
-    table, error = _names(space)
-    await connection.execute(f"DROP TABLE IF EXISTS {error}")
-    for shadow in _SHADOWS:
-        name = f"{table}_{shadow}"
-        if list(await connection.execute_fetchall("SELECT 1 FROM sqlite_schema WHERE name = ?", (name,))):
-            await connection.execute(f"DELETE FROM {name}")
+    if is_available():
+        await _load(connection)
+        try:
+            await connection.execute(f"DROP TABLE IF EXISTS {table}")
+        except (sqlite3.Error, sqlite_driver().Error):
+            pass  # the tables in which vec0 keeps its rows are damaged
+        else:
+            return
+    rows = "SELECT name FROM sqlite_schema WHERE type = 'table' AND name GLOB ?"
+    for (name,) in list(await connection.execute_fetchall(rows, (f"{table}_*",))):
+        await connection.execute(f"DROP TABLE IF EXISTS {name}")
+    # The virtual table itself has no pages, only an entry.
+    await connection.execute("PRAGMA writable_schema = 1")
+    await connection.execute("DELETE FROM sqlite_schema WHERE name = ?", (table,))
+    await connection.execute("PRAGMA writable_schema = RESET")
 
 
 def _is_of_tables(error: Exception) -> bool:
-    """Tell whether it is a statement or a table that SQLite complains of, and not the file, a lock or the disk."""
+    """Return whether SQLite complains of a statement or a table, and not of the file, a lock or the disk."""
     generic = 1  # https://www.sqlite.org/rescode.html
     return getattr(error, "sqlite_errorcode", generic) == generic
 
@@ -190,7 +173,7 @@ async def candidates(
 ) -> Candidates:
     """Return chunks that pass the filter and may be the ``limit`` nearest ones; none where that proves nothing.
 
-    So it is where there are few: the table cannot tell then whether it lacks some, and few are soon compared.
+    Few chunks prove nothing: the table may lack some, and few are quickly compared.
     """
     await _load(connection)
     table, error = _names(embedding.space)
@@ -206,10 +189,10 @@ async def candidates(
     )
     try:
         rows = list(await connection.execute_fetchall(statement, [query.tobytes(), wanted, *parameters]))
-    except (sqlite3.OperationalError, _driver().OperationalError) as said:
-        if not _is_of_tables(said) or "no such table" in str(said):  # which Kipu makes again
+    except (sqlite3.OperationalError, sqlite_driver().OperationalError) as error_of_sqlite:
+        if not _is_of_tables(error_of_sqlite) or "no such table" in str(error_of_sqlite):  # the kernel rebuilds those
             raise
-        _logger.warning("The index of vectors is damaged (%s) and not used. To rebuild it: kipu index --force", said)
+        _logger.warning("The index of vectors is damaged (%s). To rebuild it: kipu index --force", error_of_sqlite)
         return _PROVE_NOTHING
     distances = [row[1] for row in rows if row[1] is not None and math.isfinite(row[1])]
     errors = [row[0] for row in await connection.execute_fetchall(f"SELECT largest FROM {error}")]

@@ -26,7 +26,7 @@ _BLOCK = 4096
 
 
 _NO_COSINE = 1.001
-"""From here on it is no matter of rounding."""
+"""From here on it is not rounding, but damage."""
 
 _SAMPLE = 16
 """How many chunks stand for a file, at most, evenly spread. More change no figure that we measure."""
@@ -38,7 +38,7 @@ def cosines(vectors: Vectors, query: Vectors) -> list[float]:
     """Return the cosine of the query with each of the vectors, all of length 1; 0 for one that is damaged."""
     import numpy as np
 
-    with np.errstate(all="ignore"):  # where bits were lost, a number may be anything
+    with np.errstate(all="ignore"):  # a damaged vector may hold any number
         exact = vectors.astype(np.float64) @ query.astype(np.float64)
         exact = np.where(np.abs(exact) < _NO_COSINE, exact, 0.0)
     rounded: list[float] = np.clip(exact.round(DECIMALS), -1.0, 1.0).tolist()
@@ -54,7 +54,7 @@ def best(found: Mapping[int, float], limit: int) -> list[tuple[int, float]]:
 async def scan(
     connection: aiosqlite.Connection, embedding: QueryEmbedding, where: tuple[str, Sequence[Any]], limit: int
 ) -> list[tuple[int, float]]:
-    """Compare the query with every vector that passes the filter; return what `best` does of all of them."""
+    """Compare the query with every vector that passes the filter, and return the `best` of them."""
     import numpy as np
 
     condition, parameters = where
@@ -97,7 +97,7 @@ async def _samples(connection: aiosqlite.Connection, paths: Sequence[str]) -> di
     path_of: dict[int, str] = {}
     for start in range(0, len(paths), _PARAMETERS):
         some = paths[start : start + _PARAMETERS]
-        # By place, each is looked up by itself: it takes the same time in a file of any length.
+        # Each is looked up by its position: this takes the same time in a file of any length.
         statement = f"""
             WITH RECURSIVE step(number) AS (
                 SELECT 0 UNION ALL SELECT number + 1 FROM step WHERE number < {_SAMPLE - 1}

@@ -12,7 +12,7 @@ import attrs
 import numpy as np
 import pytest
 
-from kipu.types import Hit, Query, QueryEmbedding, StoredChunk, VectorSpace
+from kipu.types import Hit, Query, QueryEmbedding, StoredChunk, VectorSpace, sqlite_driver
 from kipu_strategy_vector import Vector, coarse
 
 if TYPE_CHECKING:
@@ -138,7 +138,7 @@ async def open_workspace(
     dimension: int = 4, path: str = ":memory:", *, create: bool = True
 ) -> AsyncIterator[Workspace]:
     """Open a workspace with the driver that the kernel chooses."""
-    driver = coarse._driver() if coarse.is_available() else sqlite3
+    driver = sqlite_driver() if coarse.is_available() else sqlite3
     async with aiosqlite.Connection(
         lambda: driver.connect(path, isolation_level=None), iter_chunk_size=64
     ) as connection:
