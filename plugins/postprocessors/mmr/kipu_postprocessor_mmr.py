@@ -7,8 +7,8 @@ which
     lambda x relevance - (1 - lambda) x similarity to the most similar hit that was chosen before
 
 is greatest. Relevance is the hit's score divided by the best one. Similarity is the cosine of the hits' vectors, or 0
-where that is negative: to say the opposite is no more of a change than to speak of something else. If a hit has no
-vector, it is compared by words: the share of all tokens of two texts that both have (Jaccard's index).
+where that is negative: the opposite is no more different than another subject. A hit without a vector is compared by
+words: the share of all tokens of two texts that both have (Jaccard's index).
 """
 
 from __future__ import annotations
@@ -23,6 +23,8 @@ from typing import TYPE_CHECKING, ClassVar
 import attrs
 
 from kipu import hookimpl
+from kipu.options import number, option
+from kipu.types import PostProcessorBase
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -32,58 +34,53 @@ if TYPE_CHECKING:
 
     from kipu.types import Hit, PostProcessor, Query, Register, Vectors
 
-    Numbers = NDArray[np.float64]
+    Numbers = NDArray[np.floating]
 
 __all__ = ["Mmr"]
 
-MOST_REORDERED = 1_000
-"""How many hits are compared with each other: the work grows with their square."""
+LIMIT = 400
+"""How many hits are compared with each other, 4 for each of 100 results: the work grows with their square."""
 
 ONE_THREAD = 2**18
-"""How many products of numbers OpenBLAS adds up in the thread that asks; for more it wakes others.
+"""How many products of numbers OpenBLAS adds up in the calling thread; for more it wakes others.
 
 These go on looking for work for some ten milliseconds, which cost more than the product itself:
 https://github.com/OpenMathLib/OpenBLAS, interface/gemm.c, SMP_THRESHOLD_MIN and GEMM_MULTITHREAD_THRESHOLD.
 """
 
 
-def _check_share(_: object, option: attrs.Attribute[float], value: float) -> None:
-    if not 0.0 <= value <= 1.0:
-        raise ValueError(f"{option.name} must be a number from 0 to 1, not {value:g}")
-
-
 @attrs.frozen
-class Mmr:
+class Mmr(PostProcessorBase):
     """Choose hits that are relevant and unlike those before them (Carbonell and Goldstein 1998).
 
     ``lambda_param`` is the weight of relevance, and what is left to 1 that of being different: 1 changes nothing, and 0
     only looks for what is new after the first hit. Two hits are compared by the vectors of their chunks, and by words
     where one of them has none.
 
-    Every hit stays, and keeps its score; it is the order that changes. So the results are not sorted by score: a hit
-    that repeats an earlier one comes later than its score would have it.
+    Every hit stays, and keeps its score; the order changes. So the results are not sorted by score: a hit that repeats
+    an earlier one comes later than its score would have it.
     """
 
-    lambda_param: float = attrs.field(
-        default=0.7,
-        converter=float,
-        validator=_check_share,
-        metadata={
-            "help": "The weight of relevance against diversity, in [0, 1]; 1 changes nothing.",
-            "per_call": "mmr_lambda",
-        },
-    )
     needs_vectors: ClassVar[bool] = True
+    order: ClassVar[int] = 30
+
+    lambda_param: float = option(
+        0.7,
+        number(0, 1),
+        "The weight of relevance against diversity, in [0, 1]; 1 changes nothing.",
+        per_call="mmr_lambda",
+        converter=float,
+    )
 
     async def process(self, query: Query, hits: list[Hit]) -> list[Hit]:
         """Return all hits in the order in which they are chosen; of two that are as good, the one that came first.
 
-        Only the first 1,000 hits are reordered; what follows them stays where it is.
+        Only the first 400 hits are reordered; the others follow them as they were.
         """
         if self.lambda_param == 1.0 or len(hits) < 2:
             return hits
         # Some hundred hits take some ten milliseconds, in which the event loop has other things to do.
-        return await asyncio.to_thread(self._reorder, hits[:MOST_REORDERED]) + hits[MOST_REORDERED:]
+        return await asyncio.to_thread(self._reorder, hits[:LIMIT]) + hits[LIMIT:]
 
     def _reorder(self, hits: list[Hit]) -> list[Hit]:
         import numpy as np
@@ -101,7 +98,7 @@ def choose(gains: Numbers, losses: Numbers) -> list[int]:
     """
     import numpy as np
 
-    # Of each that is left: what it is worth now. Only the one chosen last can lower it, so no pair is compared twice.
+    # The values of those that are left. Only the one chosen last can lower them, so no pair is compared twice.
     values = gains.copy()
     chosen: list[int] = []
     for _ in gains:
@@ -109,9 +106,6 @@ def choose(gains: Numbers, losses: Numbers) -> list[int]:
         np.fmin(values, gains - losses[chosen[-1]], out=values)
         values[chosen[-1]] = -np.inf
     return chosen
-
-
-# --- How similar two hits are --------------------------------------------------------------------------------------
 
 
 def compare(hits: Sequence[Hit]) -> Numbers:
@@ -131,17 +125,8 @@ def by_vectors(vectors: Sequence[Vectors | None]) -> Numbers:
     """Compare by the cosine of vectors of length 1."""
     import numpy as np
 
-    matrix = np.stack([vector for vector in vectors if vector is not None])
-    count, dimension = matrix.shape
-    rows = max(1, math.isqrt(ONE_THREAD // dimension))
-    cosines = np.empty((count, count))
-    for one in range(0, count, rows):
-        for other in range(one, count, rows):
-            block = matrix[one : one + rows] @ matrix[other : other + rows].T
-            cosines[one : one + rows, other : other + rows] = block
-            cosines[other : other + rows, one : one + rows] = block.T
     # Rounded, because the last digits of a product differ from one machine to the next.
-    return cosines.round(5)
+    return products(np.stack([vector for vector in vectors if vector is not None])).round(5)
 
 
 def by_words(texts: Sequence[str]) -> Numbers:
@@ -149,25 +134,29 @@ def by_words(texts: Sequence[str]) -> Numbers:
     import numpy as np
 
     token_sets = [tokens(text) for text in texts]
-    numbers: dict[str, int] = {}
-    token = np.array([numbers.setdefault(token, len(numbers)) for token_set in token_sets for token in token_set])
-    text = np.repeat(np.arange(len(texts)), [len(token_set) for token_set in token_sets])
-    # A text is a column of bits, one for each token that another text has too.
-    is_shared = np.bincount(token) > 1
-    shared = is_shared[token]
-    text, bit = text[shared], (np.cumsum(is_shared) - 1)[token[shared]]
-    bits = np.zeros((int(is_shared.sum()) // 64 + 1, len(texts)), dtype=np.uint64)
-    np.bitwise_or.at(bits, (bit // 64, text), np.uint64(1) << (bit % 64).astype(np.uint64))
-    common = np.empty((len(texts), len(texts)))
-    for one in range(len(texts)):
-        with_later = np.bitwise_count(bits[:, one:] & bits[:, [one]]).sum(axis=0, dtype=np.uint32)
-        common[one, one:] = common[one:, one] = with_later
-    sizes = np.array([len(token_set) for token_set in token_sets])
+    columns = {token: column for column, token in enumerate(set().union(*token_sets))}
+    has = np.zeros((len(texts), len(columns)), dtype=np.float32)
+    for row, token_set in zip(has, token_sets, strict=True):
+        row[[columns[token] for token in token_set]] = 1
+    common, sizes = products(has), has.sum(axis=1)
     similarities: Numbers = common / (sizes[:, None] + sizes - common)
     return similarities
 
 
-# --- What the tokens of a text are ---------------------------------------------------------------------------------
+def products(matrix: Vectors) -> Numbers:
+    """Return the products of all rows with each other, in blocks that one thread computes."""
+    import numpy as np
+
+    count, dimension = matrix.shape
+    rows = max(1, math.isqrt(ONE_THREAD // dimension))
+    result = np.empty((count, count))
+    for one in range(0, count, rows):
+        for other in range(one, count, rows):
+            block = matrix[one : one + rows] @ matrix[other : other + rows].T
+            result[one : one + rows, other : other + rows] = block
+            result[other : other + rows, one : one + rows] = block.T
+    return result
+
 
 # Scripts that put no spaces between words: Chinese, Japanese, Thai, Lao, Burmese, Khmer; and Korean, where a particle
 # is written as a part of its word.
@@ -179,7 +168,7 @@ _RUN = re.compile(rf"([{_UNSPACED}]+)|[^ {_UNSPACED}]+")
 
 
 class _Characters(dict[int, str]):
-    """What `str.translate` makes of a character: itself if words are written with it, else a space.
+    """A table for `str.translate`: a character stays if words are written with it, else it becomes a space.
 
     Words are letters, digits, and marks, which the vowel signs of many scripts are (`\\w` leaves these out).
     """
@@ -194,9 +183,9 @@ _CHARACTERS = _Characters()
 
 
 def tokens(text: str) -> set[str]:
-    """Return the words of a text, and pairs of characters of scripts without spaces; never nothing.
+    """Return the words of a text, and pairs of characters of scripts without spaces.
 
-    A text without any, such as a row of emoji, is a token as a whole: it is similar to itself alone.
+    A text without any, such as a row of emoji, is one token: it is similar to itself alone.
     """
     if text.isascii():
         return set(text.lower().translate(_CHARACTERS).split()) or {text}

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 import attrs
 
 from kipu import hookimpl
+from kipu.options import number, option
+from kipu.types import PostProcessorBase
 
 if TYPE_CHECKING:
     from kipu.types import Hit, PostProcessor, Query, Register
@@ -14,23 +16,18 @@ if TYPE_CHECKING:
 __all__ = ["Threshold"]
 
 
-def _check_share(_: object, option: attrs.Attribute[float], value: float) -> None:
-    if not 0.0 <= value <= 1.0:
-        raise ValueError(f"{option.name} must be a number from 0 to 1, not {value:g}")
-
-
 @attrs.frozen
-class Threshold:
+class Threshold(PostProcessorBase):
     """Leave out hits with a score below ``min_score``."""
 
-    min_score: float = attrs.field(
-        default=0.0,
+    order: ClassVar[int] = 10
+
+    min_score: float = option(
+        0.0,
+        number(0, 1),
+        "The lowest score to keep, in [0, 1], before decay; 0 keeps everything.",
+        per_call="min_score",
         converter=float,
-        validator=_check_share,
-        metadata={
-            "help": "The lowest score to keep, in [0, 1], before decay; 0 keeps everything.",
-            "per_call": "min_score",
-        },
     )
 
     async def process(self, query: Query, hits: list[Hit]) -> list[Hit]:
@@ -40,4 +37,5 @@ class Threshold:
 
 @hookimpl
 def kipu_register_postprocessors(register: Register[PostProcessor]) -> None:
+    """Register the post-processor ``threshold``."""
     register("threshold", Threshold)

@@ -1,4 +1,4 @@
-"""Age takes its share of a score, and nothing else."""
+"""Age lowers scores, and changes nothing else."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from kipu.errors import ConfigurationError
 from kipu.types import Hit, Query, StoredChunk
 from kipu_postprocessor_decay import Decay, kipu_register_postprocessors
 
@@ -33,12 +34,12 @@ def process(decay: Decay, *hits: Hit, today: date | None = TODAY) -> list[Hit]:
     ("half_life_days", "age", "left"),
     [(30, 0, 1.0), (30, 30, 0.5), (30, 60, 0.25), (7, 7, 0.5), (7, 21, 0.125), (0.5, 1, 0.25)],
 )
-def test_a_half_life_takes_half_of_the_score(half_life_days, age, left):
+def test_a_half_life_halves_the_score(half_life_days, age, left):
     (aged,) = process(Decay(half_life_days), hit(0.8, days_ago(age)))
     assert aged.score == pytest.approx(0.8 * left)
 
 
-def test_what_is_younger_comes_first_where_both_fit_alike():
+def test_the_younger_of_two_hits_that_match_alike_comes_first():
     old, young = hit(0.8, days_ago(90), 1), hit(0.79, days_ago(1), 2)
     assert [aged.chunk.id for aged in process(Decay(), old, young)] == [2, 1]
 
@@ -50,11 +51,11 @@ def test_an_evergreen_hit_does_not_fade():
     assert second.score < 0.001
 
 
-def test_a_date_that_is_still_to_come_has_no_age():
+def test_a_date_in_the_future_has_no_age():
     assert process(Decay(), hit(0.8, days_ago(-10))) == [hit(0.8, days_ago(-10))]
 
 
-def test_hits_that_score_alike_keep_their_order():
+def test_hits_with_equal_scores_keep_their_order():
     hits = [hit(0.8, None, number) for number in (3, 1, 2)]
     assert process(Decay(), *hits) == hits
 
@@ -66,14 +67,14 @@ def test_only_the_score_of_a_hit_changes():
     assert after.scores == before.scores
 
 
-def test_without_a_day_of_the_search_nothing_changes():
+def test_nothing_changes_without_the_day_of_the_search():
     hits = [hit(0.1, days_ago(1), 1), hit(0.8, days_ago(90), 2)]
     assert process(Decay(), *hits, today=None) == hits
 
 
 @pytest.mark.parametrize("half_life_days", [0, -1, float("nan")])
-def test_a_half_life_is_more_than_nothing(half_life_days):
-    with pytest.raises(ValueError, match=r"^half_life_days must be a number above 0, not "):
+def test_a_half_life_is_above_0(half_life_days):
+    with pytest.raises(ConfigurationError, match=r"^half_life_days must be a number above 0, not "):
         Decay(half_life_days)
 
 
@@ -93,7 +94,7 @@ DATES = st.none() | st.dates()
     half_life_days=st.floats(min_value=0, exclude_min=True),
     today=st.dates(),
 )
-def test_whatever_the_dates_scores_only_fall_and_the_best_is_first(hits, half_life_days, today):
+def test_scores_only_fall_and_the_best_is_first_for_any_dates(hits, half_life_days, today):
     before = [hit(score, when, number) for number, (score, when) in enumerate(hits)]
     after = process(Decay(half_life_days), *before, today=today)
     assert sorted(aged.chunk.id for aged in after) == list(range(len(hits)))
