@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from . import documents, memories, protocols, results
-from .documents import *  # noqa: F403 (each module lists its public names once)
+from . import bases, documents, memories, protocols, results
+from .bases import *  # noqa: F403 (each module lists its public names once)
+from .documents import *  # noqa: F403
 from .memories import *  # noqa: F403
 from .protocols import *  # noqa: F403
 from .results import *  # noqa: F403
@@ -15,7 +16,8 @@ if TYPE_CHECKING:
 
     from .results import Vectors as Vectors
 
-__all__ = documents.__all__ + memories.__all__ + protocols.__all__ + results.__all__ + ["sqlite_driver"]
+__all__ = bases.__all__ + documents.__all__ + memories.__all__ + protocols.__all__ + results.__all__
+__all__ += ["sqlite_driver"]
 
 
 def sqlite_driver() -> ModuleType:
