@@ -23,11 +23,13 @@ if TYPE_CHECKING:
         VectorStrategy,
         WordStrategy,
     )
+    from .index import ScratchIndex
 
 __all__ = [
     "CombinedStrategy",
     "HashingEmbedder",
     "ParagraphChunker",
+    "ScratchIndex",
     "ScriptedEmbedder",
     "ScriptedFlusher",
     "VectorStrategy",
@@ -39,9 +41,9 @@ def __getattr__(name: str) -> Any:
     """Import a double when it is first used: pytest imports this package in every project that has Kipu installed."""
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from . import doubles
+    from . import doubles, index
 
-    return getattr(doubles, name)
+    return getattr(index if name == "ScratchIndex" else doubles, name)
 
 
 def __dir__() -> list[str]:

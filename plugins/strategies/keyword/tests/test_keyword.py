@@ -233,7 +233,7 @@ async def test_very_many_files_can_be_scored_at_once(workspace):
 
 async def test_filters_apply_before_the_limit(workspace):
     for day in range(1, 21):
-        await workspace.add(f"redis note {day}", path=f"memory/agent/2026-03-{day:02}.md", when=date(2026, 3, day))
+        await workspace.add(f"redis note {day}", path=f"memory/agent/2026-03-{day:02}.md", date=date(2026, 3, day))
     await workspace.add("redis for the team", path="memory/team/evergreen.md")
     assert await workspace.texts("redis", source="team") == ["redis for the team"]
     assert await workspace.texts("redis", since=date(2026, 3, 20), limit=5) == ["redis note 20"]
@@ -254,7 +254,7 @@ async def test_in_a_large_workspace_the_rarest_words_still_find(workspace):
 
 async def test_a_removed_chunk_is_not_found_even_if_its_file_was_renamed(workspace):
     ids = await workspace.add("redis alpha", "redis beta", path="memory/old.md")
-    await workspace.connection.execute("UPDATE kipu_files SET path = 'memory/new.md'")
+    await workspace.rename("memory/old.md", "memory/new.md")
     await workspace.remove(ids[:1])
     assert await workspace.texts("redis") == ["redis beta"]
     assert await workspace.texts("alpha") == []
@@ -262,7 +262,7 @@ async def test_a_removed_chunk_is_not_found_even_if_its_file_was_renamed(workspa
 
 async def test_chunks_that_are_added_again_are_replaced(workspace):
     ids = await workspace.add("redis alpha", path="memory/old.md")
-    await workspace.connection.execute("UPDATE kipu_files SET path = 'memory/new.md'")
+    await workspace.rename("memory/old.md", "memory/new.md")
     await workspace.strategy.add(workspace.connection, list((await workspace.chunks(ids)).values()))
     assert await workspace.texts("old") == []
     assert await workspace.texts("new") == ["redis alpha"]

@@ -48,7 +48,7 @@ def test_the_answers_are_the_same_with_sqlite_vec_and_without_it(
 ):
     async def check() -> None:
         async with new_workspace(DIMENSION) as workspace:
-            ids = await workspace.add(rows)
+            ids = await workspace.add(vectors=rows)
             await workspace.remove(removed.draw(st.lists(st.sampled_from(ids), unique=True, max_size=len(ids) - 1)))
             found = await workspace.found(query, limit=limit)
             with pytest.MonkeyPatch.context() as without:
@@ -60,7 +60,7 @@ def test_the_answers_are_the_same_with_sqlite_vec_and_without_it(
             assert scores == sorted(scores, reverse=True)
             assert all(0 < score <= 1 for score in scores)
             left, vectors = await workspace.vectors(workspace.space, [*ids])
-            expected = vectors.astype(np.float64) @ workspace.query(query).embedding.vector.astype(np.float64)
+            expected = vectors.astype(np.float64) @ workspace.query(vector=query).embedding.vector.astype(np.float64)
             positive = {id for id, cosine in zip(left, expected, strict=True) if cosine > 1e-6}
             assert positive <= {id for id, _ in everything}
 
@@ -73,8 +73,8 @@ def test_the_answers_are_the_same_with_sqlite_vec_and_without_it(
 def test_no_chunk_outside_the_candidates_is_nearer_than_the_bound(few_candidates, new_workspace, rows, query, limit):
     async def check() -> None:
         async with new_workspace(DIMENSION) as workspace:
-            ids = await workspace.add(rows)
-            embedding = workspace.query(query).embedding
+            ids = await workspace.add(vectors=rows)
+            embedding = workspace.query(vector=query).embedding
             assert isinstance(embedding, QueryEmbedding)
             found = await coarse.candidates(workspace.connection, embedding, ("1", []), limit)
             others = [id for id in ids if id not in found.ids]
