@@ -13,7 +13,7 @@ from ..index.queries import filters, load_chunks
 from ..index.vectors import read_vectors
 from ..sqlite import choose_driver
 from ..types import Query, QueryEmbedding, VectorSpace
-from ..workspace.scan import source_of
+from ..workspace.paths import source_of
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterable, Sequence

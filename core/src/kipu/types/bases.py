@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence  # noqa: TC003 (cattrs reads the types of options of subclasses)
 from typing import TYPE_CHECKING, ClassVar
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from .protocols import Index
     from .results import Query
 

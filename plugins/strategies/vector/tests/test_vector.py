@@ -52,9 +52,9 @@ async def test_a_search_for_more_than_sqlite_vec_returns_finds_as_many(workspace
 async def test_sqlite_vec_finds_the_candidates(with_sqlite_vec, new_workspace):
     statements: list[str] = []
     async with new_workspace() as workspace:
-        await workspace.add([EAST, NORTH])
+        await workspace.add(vectors=[EAST, NORTH])
         await workspace.connection.set_trace_callback(statements.append)
-        await workspace.search(EAST)
+        await workspace.search(vector=EAST)
     assert any("MATCH" in statement for statement in statements)
     assert not any("vec_distance" in statement for statement in statements)
 
