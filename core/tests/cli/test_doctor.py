@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from contextlib import closing
+
 import pytest
+
+from kipu.sqlite import choose_driver
 
 
 def test_doctor_is_satisfied_with_a_healthy_workspace(kipu, write):
@@ -89,6 +93,19 @@ def test_doctor_reports_an_embedder_that_cannot_be_used(kipu, site, write, optio
     assert not any(problem in finding["what"] for finding in done.json if finding["state"] != "problem")
     assert not any(finding["what"].startswith("embedder ") for finding in done.json)
     assert kipu(*options, "search", "one").code == 0
+
+
+def test_doctor_counts_damaged_vectors_until_they_are_replaced(kipu, here, site, write):
+    site.plugin("kipu-embedder-hashing", EMBEDDER)
+    write("memory/a.md", "one")
+    write("kipu.toml", '[index]\nembedder = "hashing"\n[search]\nstrategy = "nearest"\n')
+    assert kipu("index").code == 0
+    with closing(choose_driver().connect(here / ".kipu/index.sqlite", isolation_level=None)) as connection:
+        connection.execute("UPDATE embeddings SET vector = zeroblob(length(vector))")
+    done = kipu("doctor")
+    assert (done.code, "1 vector in the index damaged, and ignored" in done.out) == (1, True)
+    assert kipu("index", "--force").code == 0
+    assert kipu("doctor").code == 0
 
 
 @pytest.mark.parametrize("block", [["-p", "no:embedder-onnx"], []], ids=["for-one-call", "configured"])
