@@ -181,15 +181,15 @@ READMES = [
 
 
 @pytest.mark.parametrize("page", [*PAGES, *READMES], ids=lambda page: page.relative_to(ROOT).as_posix())
-def test_links_lead_to_files(page: Path) -> None:
+def test_links_lead_to_files(page):
     assert [link for link in LINK.findall(page.read_text("utf-8")) if not (page.parent / link).exists()] == []
 
 
-def test_every_how_to_page_begins_with_the_command_that_makes_its_workspace() -> None:
+def test_every_how_to_page_begins_with_the_command_that_makes_its_workspace():
     assert [page.name for page in HOW_TO if not first_block(page).startswith(BEGINNING)] == []
 
 
-def test_decisions_are_numbered_in_order_and_dated() -> None:
+def test_decisions_are_numbered_in_order_and_dated():
     text = (ROOT / "docs/explanation/decisions.md").read_text("utf-8")
     titles = re.findall(r"^## (.*)\n\n(\S+)", text, re.MULTILINE)
     assert [title.split(".")[0] for title, _ in titles] == [str(number) for number in range(1, len(titles) + 1)]
