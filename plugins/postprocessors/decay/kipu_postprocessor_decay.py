@@ -1,4 +1,4 @@
-"""Lets dated hits fade with age, so that of two memories that match alike the younger comes first."""
+"""A post-processor that lowers the scores of dated memories with age."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ __all__ = ["Decay"]
 
 @attrs.frozen
 class Decay(PostProcessorBase):
-    """Multiply the score of a dated hit by exp(-ln 2 / ``half_life_days`` x its age in days), and sort again.
+    """Multiply the score of a dated hit by exp(-ln 2 / ``half_life_days`` x its age in days), and sort.
 
     The age is counted from the date in the file's name to the day of the search in the time zone of the workspace; a
     date in the future has the age 0. Evergreen hits keep their score.
@@ -48,7 +48,7 @@ class Decay(PostProcessorBase):
         return sorted(aged, key=lambda hit: hit.score, reverse=True)
 
     def _factor(self, written: date | None, today: date) -> float:
-        """Return what a score is multiplied by: 1 for an evergreen hit."""
+        """Return the factor for a score: 1 for an evergreen hit."""
         if written is None:
             return 1.0
         age_days = max(0, (today - written).days)

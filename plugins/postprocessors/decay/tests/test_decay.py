@@ -31,12 +31,12 @@ def process(decay: Decay, *hits: Hit, today: date | None = TODAY) -> list[Hit]:
 
 
 @pytest.mark.parametrize(
-    ("half_life_days", "age", "left"),
+    ("half_life_days", "age", "factor"),
     [(30, 0, 1.0), (30, 30, 0.5), (30, 60, 0.25), (7, 7, 0.5), (7, 21, 0.125), (0.5, 1, 0.25)],
 )
-def test_a_half_life_halves_the_score(half_life_days, age, left):
+def test_a_half_life_halves_the_score(half_life_days, age, factor):
     (aged,) = process(Decay(half_life_days), hit(0.8, days_ago(age)))
-    assert aged.score == pytest.approx(0.8 * left)
+    assert aged.score == pytest.approx(0.8 * factor)
 
 
 def test_the_younger_of_two_hits_that_match_alike_comes_first():
@@ -78,7 +78,7 @@ def test_a_half_life_is_above_0(half_life_days):
         Decay(half_life_days)
 
 
-def test_it_is_registered_by_its_name():
+def test_the_plugin_registers_decay():
     registered: dict[str, object] = {}
     kipu_register_postprocessors(registered.__setitem__)
     assert registered == {"decay": Decay}

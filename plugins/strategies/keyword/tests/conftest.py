@@ -31,7 +31,7 @@ class Workspace(ScratchIndex):
 
 @pytest.fixture
 async def workspace() -> AsyncIterator[Workspace]:
-    """An empty index."""
+    """Create an empty index."""
     async with Workspace.open(Keyword()) as opened:
         yield opened
 

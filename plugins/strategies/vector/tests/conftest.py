@@ -43,7 +43,7 @@ def either_way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) 
 
 @pytest.fixture
 async def workspace(either_way: None) -> AsyncIterator[Workspace]:
-    """An empty index for vectors of four numbers."""
+    """Create an empty index for vectors of four numbers."""
     async with Workspace.open(Vector(), dimension=4) as opened:
         yield opened
 
