@@ -183,11 +183,12 @@ async def test_closing_ends_the_background(meaning, write):
     fill(write, 300)
     started = asyncio.Event()
 
-    async def hang(texts: list[str]) -> None:
-        started.set()
-        await asyncio.Event().wait()
+    async def hang_in_the_background(texts: list[str]) -> None:
+        if len(texts) > 1 and len(embedder.calls) > 1:
+            started.set()
+            await asyncio.Event().wait()
 
-    embedder = ScriptedEmbedder(script=[None, None, hang])
+    embedder = ScriptedEmbedder(script=[hang_in_the_background])
     async with meaning(embedder) as memory:
         memory._synchronizer.embeddings.search_embeds = 64
         await memory.search("note1")

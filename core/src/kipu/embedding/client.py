@@ -131,9 +131,14 @@ class EmbedderClient:
         if len(texts) == 1:
             return [await self._mean_of_halves(texts[0], role, error)]
         long = {position for position in error.positions or () if 0 <= position < len(texts)}
-        if not long:  # it does not say which
-            middle = len(texts) // 2
-            return [*await self.vectors(texts[:middle], role), *await self.vectors(texts[middle:], role)]
+        if not long:  # it does not say which: most likely the longest, which fails at once if nothing is short enough
+            longest = max(range(len(texts)), key=lambda position: len(texts[position]))
+            (vector,) = await self.vectors([texts[longest]], role)
+            rest = [*texts[:longest], *texts[longest + 1 :]]
+            middle = len(rest) // 2
+            others = await self.vectors(rest[:middle], role) if middle else []
+            others = [*others, *await self.vectors(rest[middle:], role)]
+            return [*others[:longest], vector, *others[longest:]]
         short = [text for position, text in enumerate(texts) if position not in long]
         fitting = iter(await self.vectors(short, role) if short else [])
         return [
