@@ -1,15 +1,14 @@
-"""What the tests of the writing side share: a memory that writes texts as they are given."""
+"""What the tests of the writing side share."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import attrs
 import pytest
-from rows import with_doubles
+from entry_chunks import with_entries
+from redaction import configured
 
 from kipu import Memory
-from kipu.config import WritingConfig
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -18,8 +17,15 @@ if TYPE_CHECKING:
 
 @pytest.fixture
 async def memory(workspace: Path) -> Any:
-    """A memory with the smallest components and no write filter."""
-    async with Memory(attrs.evolve(with_doubles(workspace), writing=WritingConfig(filters=[]))) as memory:
+    """Open a memory in which each entry is a chunk, without write filters."""
+    async with Memory(with_entries(workspace)) as memory:
+        yield memory
+
+
+@pytest.fixture
+async def notebook(workspace: Path) -> Any:
+    """Open a memory with the standard chunker, and with a write filter that removes a key."""
+    async with Memory(configured(workspace)) as memory:
         yield memory
 
 

@@ -176,7 +176,7 @@ async def test_where_a_process_is_killed_each_file_is_the_old_or_the_new(workspa
 
 
 async def write(workspace: Path, name: str, where: str) -> None:
-    """Remember so many facts, one after the other, when told to begin."""
+    """Remember so many facts, one after the other, when a line arrives on standard input."""
     async with Memory(configured(workspace)) as memory:
         print("ready", flush=True)
         sys.stdin.readline()

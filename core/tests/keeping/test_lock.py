@@ -8,7 +8,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from kipu.errors import MemoryFileError, WritingBusyError
+from kipu.errors import (
+    MemoryFileError,
+    WritingBusyError,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -31,7 +34,7 @@ def held(workspace: Path) -> Iterator[subprocess.Popen[str]]:
         process.kill()
 
 
-async def test_who_writes_waits_for_another_process_and_says_so_in_the_end(workspace, memory, held):
+async def test_a_write_waits_for_another_process_and_then_fails(workspace, memory, held):
     memory._writer.lock.wait = 0.05
     with pytest.raises(WritingBusyError, match="Another process has been writing"):
         await memory.remember("something")
@@ -42,13 +45,13 @@ async def test_who_writes_waits_for_another_process_and_says_so_in_the_end(works
     await memory.remember("something")
 
 
-async def test_who_reads_does_not_wait_for_another_process(memory, write, held):
+async def test_reading_does_not_wait_for_another_process(memory, write, held):
     write("memory/a.md", "alpha")
     assert len(await memory.search("alpha")) == 1
     assert await memory.read("memory/a.md") == "alpha"
 
 
-async def test_the_lock_is_free_again_after_an_error(memory, write):
+async def test_the_lock_is_released_after_an_error(memory, write):
     write("memory/a.md", "alpha")
     for _ in range(3):
         with pytest.raises(MemoryFileError):

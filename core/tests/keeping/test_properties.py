@@ -10,20 +10,16 @@ import os
 import shutil
 import tempfile
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-import attrs
 import pytest
+from entry_chunks import with_entries
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
-from rows import is_sound, rows, select, with_doubles
+from rows import is_sound, rows, select
 
-from kipu import Chunk, IndexConfig
-from kipu.config import WritingConfig
 from kipu.errors import MemoryFileError, QueryError
-from kipu.keeping.edits import append, check_heading, remove, replace
-from kipu.keeping.targets import Target
 from kipu.markdown import (
     canonical,
     entries,
@@ -31,11 +27,7 @@ from kipu.markdown import (
 )
 from kipu.sync import Memory
 from kipu.workspace.paths import source_of
-from kipu.workspace.scope import label_of
 from kipu.workspace.text import NotTextError, TextFile
-
-if TYPE_CHECKING:
-    from kipu import Document, MemoryConfig
 
 MARKDOWN = [
     *("", "", " ", "\t", "word", "two words", "- item", "* item", "1. item", "  indented", "    code", "> quote"),
@@ -69,114 +61,6 @@ def parsed(data: bytes) -> TextFile:
         raise
 
 
-# --- single changes ------------------------------------------------------------------------------------------------
-
-
-@given(files())
-def test_a_file_that_is_parsed_can_be_written_back(data):
-    file = parsed(data)
-    assert file.data() == data
-    assert "\n".join(file.plain_lines).split("\n") == (file.plain_lines or [""])
-
-
-@given(files(), texts, st.sampled_from([None, None, "Heading", "New"]))
-@settings(suppress_health_check=[HealthCheck.filter_too_much])
-def test_what_is_appended_is_put_in_between_and_nothing_else_is_touched(data, text, heading):
-    file = parsed(data)
-    try:
-        entry = format_entry(text, {"tags": "mine"})
-    except QueryError:
-        assume(False)
-    changed, start = append(file, entry, heading)
-    first, *rest = changed.plain_lines[start - 1 : start - 1 + len(entry)]
-    assert (first[1:], rest) == (entry[0][1:], entry[1:])
-    assert first[0] in "-*+"  # the mark of the list that it goes on with
-    assert (changed.encoding, changed.mark) == (file.encoding, file.mark)
-    # What is new is one block of lines; around it stands what stood there, but for an end of the last line.
-    count = len(changed.lines) - len(file.lines)
-    places = [
-        at
-        for at in range(len(file.lines) + 1)
-        if changed.plain_lines[:at] + changed.plain_lines[at + count :] == file.plain_lines
-        and all(
-            new == old or (new == f"{old}{file.line_end}" and old == file.lines[-1])
-            for new, old in zip(changed.lines[:at] + changed.lines[at + count :], file.lines, strict=True)
-        )
-    ]
-    assert any(at < start <= at + count for at in places)
-    added = changed.plain_lines[start - 1 + len(entry) :][:1] + changed.plain_lines[start - 2 : start - 1]
-    assert count - len(entry) <= 4, added
-
-
-@given(files(), texts)
-def test_other_entries_stay_what_they_are_when_one_is_appended(data, text):
-    file = parsed(data)
-    try:
-        entry = format_entry(text, {"tags": "mine"})
-    except QueryError:
-        assume(False)
-    before = [(found.text, found.metadata) for found in entries(file.plain_lines)]
-    changed, start = append(file, entry)
-    after = entries(changed.plain_lines)
-    (new,) = [found for found in after if found.start_line == start]
-    assert new.end_line == start + len(entry) - 1
-    assert [(found.text, found.metadata) for found in after if found is not new] == before
-
-
-@given(files(), st.data())
-def test_what_is_replaced_is_replaced_and_nothing_else(data, draw):
-    file = parsed(data)
-    assume(file.lines)
-    start = draw.draw(st.integers(1, len(file.lines)))
-    end = draw.draw(st.integers(start, len(file.lines)))
-    new = draw.draw(st.lists(lines_of_text, min_size=1, max_size=4))
-    changed = replace(file, start, end, new)
-    assert changed.lines[: start - 1] == file.lines[: start - 1]
-    assert changed.lines[len(changed.lines) - (len(file.lines) - end) :] == file.lines[end:]
-    assert changed.plain_lines[start - 1 :][: len(new)] == new
-    assert len(changed.lines) == len(file.lines) - (end - start + 1) + len(new)
-
-
-@given(files(), st.data())
-def test_what_is_removed_is_gone_and_only_headings_and_blank_lines_go_with_it(data, draw):
-    file = parsed(data)
-    assume(file.lines)
-    start = draw.draw(st.integers(1, len(file.lines)))
-    end = draw.draw(st.integers(start, len(file.lines)))
-    changed = remove(file, Target("", "", start, end, "\n".join(file.plain_lines[start - 1 : end])))
-    lines = changed.lines if changed is not None else []
-    rest = [*enumerate(file.lines[: start - 1], 1), *enumerate(file.lines[end:], end + 1)]
-    # The lines that are left are some of the others, in order; those that are not are headings or blank.
-    left = iter(lines)
-    waiting = next(left, None)
-    for _, line in rest:
-        if waiting is not None and line == waiting:
-            waiting = next(left, None)
-        else:
-            assert not line.strip() or line.startswith("#"), (line, lines)
-    assert waiting is None
-    assert changed is None or changed.encoding == file.encoding
-
-
-@given(st.text(max_size=20))
-def test_a_heading_is_found_again(heading):
-    try:
-        title = check_heading(heading)
-    except QueryError:
-        assume(False)
-    file, _ = append(TextFile([]), ["- one"], title)
-    assert check_heading(title) == title
-    file, start = append(TextFile.parse(file.data()), ["- two"], title)
-    assert (len(file.lines), start) == (4, 4)
-
-
-@given(st.text(min_size=1, max_size=200))
-def test_the_source_of_a_scope_is_that_of_its_files(scope):
-    label = label_of(scope)
-    assert source_of(f"memory/{label}/2026-11-29.md") == label
-    assert source_of(f"memory/archive/{label}/2026-11-29.md") == f"archive/{label}"
-
-
 # --- everything in any order -----------------------------------------------------------------------------------------
 
 FACTS = [
@@ -186,24 +70,6 @@ FACTS = [
 PLACES = ["a.md", "team/b.md", "team/c.md", "2026-11-29.md", "utf16.md", "crlf.md"]
 ENDS = {"utf16.md": ("\ufeff# UTF-16\n\n".encode("utf-16-le")), "crlf.md": b"# CRLF\r\n\r\nalways\r\n"}
 pick = st.integers(min_value=0)
-
-
-@attrs.frozen
-class Entries:
-    """Each entry is a chunk."""
-
-    def chunk(self, document: Document) -> list[Chunk]:
-        lines = document.text.split("\n")
-        return [
-            Chunk("\n".join(lines[entry.start_line - 1 : entry.end_line]), entry.start_line, entry.end_line)
-            for entry in entries(lines)
-        ]
-
-
-def configured(workspace: Path) -> MemoryConfig:
-    return attrs.evolve(
-        with_doubles(workspace), index=IndexConfig(chunker=Entries()), writing=WritingConfig(filters=[])
-    )
 
 
 class Keeping(RuleBasedStateMachine):
@@ -222,7 +88,7 @@ class Keeping(RuleBasedStateMachine):
         for name, data in ENDS.items():
             (self.workspace / "memory" / name).write_bytes(data)
         self.model = {"memory/utf16.md": [], "memory/crlf.md": ["always"]}
-        self.memories = [Memory(configured(self.workspace)) for _ in range(2)]
+        self.memories = [Memory(with_entries(self.workspace)) for _ in range(2)]
 
     def teardown(self) -> None:
         try:
@@ -315,7 +181,7 @@ class Keeping(RuleBasedStateMachine):
         assert found <= {path for path, entries in self.model.items() if any(word in said.lower() for said in entries)}
 
     @rule(which=pick, said=st.sampled_from(["alpha", "by hand", "gamma"]))
-    def somebody_writes(self, which: int, said: str) -> None:
+    def an_editor_writes(self, which: int, said: str) -> None:
         file = self.workspace / "memory/hand.md"
         with file.open("a", encoding="utf-8") as opened:
             opened.write(f"\n{said}\n")
@@ -324,7 +190,7 @@ class Keeping(RuleBasedStateMachine):
     @rule(which=pick)
     def restart(self, which: int) -> None:
         self.memories[which % 2].close()
-        self.memories[which % 2] = Memory(configured(self.workspace))
+        self.memories[which % 2] = Memory(with_entries(self.workspace))
 
     @rule(which=pick)
     def lose_the_index(self, which: int) -> None:
@@ -381,7 +247,7 @@ class Keeping(RuleBasedStateMachine):
 def _made_afresh(workspace: Path, copy: Path) -> dict[str, list[tuple[Any, ...]]]:
     shutil.copytree(workspace, copy, ignore=shutil.ignore_patterns(".kipu"))
     try:
-        with Memory(configured(copy)) as memory:
+        with Memory(with_entries(copy)) as memory:
             memory.index()
         assert is_sound(copy)
         return rows(copy)
@@ -412,7 +278,7 @@ def test_what_is_remembered_in_any_file_and_forgotten_again_leaves_it_as_it_was(
     (workspace / "memory").mkdir(parents=True)
     path = workspace / "memory/a.md"
     path.write_bytes(data)
-    with Memory(configured(workspace)) as memory:
+    with Memory(with_entries(workspace)) as memory:
         try:
             note = memory.remember(f"xylophone {text}", file="a.md")
         except QueryError:

@@ -128,6 +128,23 @@ async def test_a_scope_recalls_its_own(config, write):
             await memory.recall("valkey", source="bob")
 
 
+async def test_a_budget_too_small_for_any_result_is_reported(memory, write):
+    write("memory/a.md", "alpha " * 50)
+    recalled = await memory.recall("alpha", max_tokens=20)
+    assert recalled.results.notices == ["Of what was found, nothing fits into 20 tokens: allow more."]
+    assert not recalled
+
+
+async def test_a_budget_too_small_for_the_best_result_is_reported(memory, write):
+    write("memory/a.md", "zebra lion " + "grass " * 80)
+    write("memory/b.md", "zebra")
+    recalled = await memory.recall("zebra lion grass", max_tokens=60)
+    assert [result.path for result in recalled.results] == ["memory/b.md"]
+    assert recalled.results.notices == [
+        "The best of what was found, memory/a.md:1, does not fit into 60 tokens: allow more."
+    ]
+
+
 @pytest.mark.parametrize(("text", "tokens"), [("", 0), ("abcd", 1), ("abcde", 2), ("日本", 2), ("é", 1), ("ab日本", 3)])
 def test_tokens_are_estimated(text, tokens):
     assert estimate_tokens(text) == tokens

@@ -38,7 +38,7 @@ _LINES = re.compile(r"(?P<path>.+):(?P<start>[1-9][0-9]*)(?:-(?P<end>[1-9][0-9]*
 
 
 class Target(NamedTuple):
-    """Lines of a file, from 1, both included, and the text in them that is meant."""
+    """Lines of a file, from 1, both included, and the text in them that was named."""
 
     path: str
     real: str

@@ -95,7 +95,7 @@ def _guessed(data: bytes) -> str:
 
     best = from_bytes(data[:_SAMPLE], cp_exclusion=_ONLY_BY_MARK).best()
     if best is None:
-        raise NotTextError("is not text in any encoding that could be told; save it as UTF-8")
+        raise NotTextError("is not text in a known encoding; save it as UTF-8")
     try:
         data.decode(best.encoding)
     except UnicodeDecodeError:

@@ -1,0 +1,335 @@
+"""Lines are added, replaced and removed where they belong, and the other lines stay."""
+
+from __future__ import annotations
+
+import pytest
+from entry_chunks import lines_of
+from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import strategies as st
+
+from kipu.errors import (
+    QueryError,
+)
+from kipu.keeping.edits import append, check_heading, remove, replace
+from kipu.keeping.targets import Target
+from kipu.markdown import entries, format_entry
+from kipu.workspace.text import NotTextError, TextFile
+
+MARKDOWN = [
+    *("", "", " ", "\t", "word", "two words", "- item", "* item", "1. item", "  indented", "    code", "> quote"),
+    *("# Heading", "## Heading", "### Deep ###", "#no heading", "```", "```python", "~~~", "````", "---", "***", "==="),
+    *("[tags: a; b: c]", "  [valid_until: 2001-01-01]", "> [tags: a]", "\\[tags: a]", "| a | b |", "<!--", "-->"),
+    *("na\u00efve caf\u00e9", "\u6771\u4eac", "\U0001f9a6", "a\u2028b", "a\x0bb", "a\x85b", "\xa0", "trailing  "),
+]
+lines_of_text = st.one_of(st.sampled_from(MARKDOWN), st.text(st.characters(exclude_characters="\0\r\n"), max_size=8))
+texts = st.lists(lines_of_text, min_size=1, max_size=6).map("\n".join)
+line_ends = st.sampled_from(["\n", "\r\n", "\r"])
+
+
+lines_of_text = st.one_of(st.sampled_from(MARKDOWN), st.text(st.characters(exclude_characters="\0\r\n"), max_size=8))
+texts = st.lists(lines_of_text, min_size=1, max_size=6).map("\n".join)
+line_ends = st.sampled_from(["\n", "\r\n", "\r"])
+
+
+@st.composite
+def files(draw: st.DrawFn) -> bytes:
+    """The bytes of any Markdown file: its lines, each with an end of its own, in any encoding."""
+    lines = draw(st.lists(lines_of_text, max_size=12))
+    end = draw(line_ends)
+    ends = draw(st.lists(st.sampled_from([end, end, end, "\n", "\r\n"]), min_size=len(lines), max_size=len(lines)))
+    text = "".join(f"{line}{end}" for line, end in zip(lines, ends, strict=True))
+    if lines and draw(st.booleans()):
+        text = text.rstrip("\r\n")
+    encoding = draw(st.sampled_from(["utf-8", "utf-8", "utf-8-sig", "utf-16", "utf-32", "cp1252"]))
+    return text.encode(encoding, "replace")
+
+
+def parsed(data: bytes) -> TextFile:
+    try:
+        return TextFile.parse(data)
+    except NotTextError:
+        assume(False)
+        raise
+
+
+@pytest.fixture
+async def memory(notebook):
+    return notebook
+
+
+# --- append --------------------------------------------------------------------------------------------------------
+
+
+async def test_an_entry_is_added_to_its_section_and_the_others_stay(memory, workspace, write):
+    file = write("memory/likes.md", "# Likes\n\n## Tea\n\n- Green tea\n\n### Cold\n\n- Iced tea\n## Pets\n\nDogs.\n")
+    note = await memory.remember("Black tea", file="likes.md", heading="Tea")
+    assert note.start_line == 6
+    await memory.remember("A parrot", file="likes.md", heading="## Pets")
+    await memory.remember("Chess", file="likes.md", heading="Games ##")
+    note = await memory.remember("Go", file="likes.md", heading="Games ##")
+    assert lines_of(file) == [
+        *("# Likes", "", "## Tea", "", "- Green tea", "- Black tea", "", "### Cold", "", "- Iced tea"),
+        *("## Pets", "", "Dogs.", "", "- A parrot", "", "## Games", "", "- Chess", "- Go", ""),
+    ]
+    assert note.start_line == 20
+
+
+async def test_a_heading_in_a_fence_or_in_an_entry_begins_no_section(memory, workspace, write):
+    file = write("memory/likes.md", "```\n# Tea\n```\n\n- # Tea\n  # Tea\n\n## Pets\n")
+    await memory.remember("Green tea", file="likes.md", heading="Tea")
+    assert lines_of(file)[7:] == ["## Pets", "", "## Tea", "", "- Green tea", ""]
+
+
+@pytest.mark.parametrize(
+    "heading", ["C#", "#tag", "- item", "---", "Caf\u00e9 ~ \u6771\u4eac", "```", "[tags: a]", "Tea #"]
+)
+async def test_a_heading_is_found_whatever_its_title_is(memory, workspace, heading):
+    await memory.remember("Green tea", file="likes.md", heading=heading)
+    await memory.remember("Black tea", file="likes.md", heading=heading)
+    assert lines_of(workspace / "memory/likes.md")[1:] == ["", "- Green tea", "- Black tea", ""]
+
+
+@pytest.mark.parametrize("heading", ["queue", "## QUEUE", "Queue"])
+async def test_a_heading_is_found_in_upper_and_lower_case(memory, workspace, heading):
+    (workspace / "memory/a.md").write_text("Queue\n-----\n\n- one\n", "utf-8")
+    await memory.remember("new", file="a.md", heading=heading)
+    assert (workspace / "memory/a.md").read_text("utf-8") == "Queue\n-----\n\n- one\n- new\n"
+
+
+@given(st.text(max_size=20))
+def test_a_heading_that_was_created_is_found(heading):
+    try:
+        title = check_heading(heading)
+    except QueryError:
+        assume(False)
+    file, _ = append(TextFile([]), ["- one"], title)
+    assert check_heading(title) == title
+    file, start = append(TextFile.parse(file.data()), ["- two"], title)
+    assert (len(file.lines), start) == (4, 4)
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("# Day\n\n- one\n\n## Standup\n\n- two\n", "# Day\n\n- one\n- new\n\n## Standup\n\n- two\n"),
+        ("# Day\n\n## Standup\n\n- two\n", "# Day\n\n- new\n\n## Standup\n\n- two\n"),
+        ("## Standup\n\n- two\n", "- new\n\n## Standup\n\n- two\n"),
+        ("# One\n\n- a\n\n# Two\n\n- b\n", "# One\n\n- a\n\n# Two\n\n- b\n- new\n"),
+        ("# One\n\n## In\n\n# Two\n\n## In\n", "# One\n\n## In\n\n# Two\n\n- new\n\n## In\n"),
+        ("---\ntags: x\n---\n## In\n", "---\ntags: x\n---\n\n- new\n\n## In\n"),
+        ("text\n\n```\n# no heading\n```\n", "text\n\n```\n# no heading\n```\n\n- new\n"),
+    ],
+)
+async def test_an_entry_without_a_heading_belongs_to_no_section(memory, workspace, before, after):
+    """It was put below the last heading of the file, whatever that said."""
+    (workspace / "memory/a.md").write_text(before, "utf-8")
+    await memory.remember("new", file="a.md")
+    assert (workspace / "memory/a.md").read_text("utf-8") == after
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("# T\n\nKept.\n\n<!--\n## Draft\nold\n-->\n", "# T\n\nKept.\n\n<!--\n## Draft\nold\n-->\n\n- new\n"),
+        ("Notes\n=====\n\ntext\n\nSub\n---\n\nmore\n", "Notes\n=====\n\ntext\n\n- new\n\nSub\n---\n\nmore\n"),
+        ("---\ntitle: x\n---\n\ntext\n", "---\ntitle: x\n---\n\ntext\n\n- new\n"),
+        ("a\nb\n\n* one\n", "a\nb\n\n* one\n* new\n"),
+        ("- one\n\n---\n\n## S\n", "- one\n\n---\n\n- new\n\n## S\n"),
+    ],
+)
+async def test_sections_are_those_of_markdown(memory, workspace, before, after):
+    (workspace / "memory/a.md").write_text(before, "utf-8")
+    await memory.remember("new", file="a.md")
+    assert (workspace / "memory/a.md").read_text("utf-8") == after
+
+
+@pytest.mark.parametrize("text", ["---", "--", "- -", "---\ntitle: Zoo\n---\nbody", "- - - -"])
+async def test_a_text_of_dashes_does_not_become_a_rule(memory, workspace, text):
+    await memory.remember(text, file="a.md")
+    await memory.remember("taxes", file="a.md")
+    lines = (workspace / "memory/a.md").read_text("utf-8").split("\n")
+    assert lines[0].startswith("- \\-")
+    assert (await memory.remember(text, file="a.md")).duplicate_of is not None
+    assert lines[-2] == "- taxes"
+
+
+@given(files(), texts, st.sampled_from([None, None, "Heading", "New"]))
+@settings(suppress_health_check=[HealthCheck.filter_too_much])
+def test_an_entry_is_inserted_and_the_other_lines_stay(data, text, heading):
+    file = parsed(data)
+    try:
+        entry = format_entry(text, {"tags": "mine"})
+    except QueryError:
+        assume(False)
+    changed, start = append(file, entry, heading)
+    first, *rest = changed.plain_lines[start - 1 : start - 1 + len(entry)]
+    assert (first[1:], rest) == (entry[0][1:], entry[1:])
+    assert first[0] in "-*+"  # the mark of the list that it goes on with
+    assert (changed.encoding, changed.mark) == (file.encoding, file.mark)
+    # What is new is one block of lines; around it stands what stood there, but for an end of the last line.
+    count = len(changed.lines) - len(file.lines)
+    places = [
+        at
+        for at in range(len(file.lines) + 1)
+        if changed.plain_lines[:at] + changed.plain_lines[at + count :] == file.plain_lines
+        and all(
+            new == old or (new == f"{old}{file.line_end}" and old == file.lines[-1])
+            for new, old in zip(changed.lines[:at] + changed.lines[at + count :], file.lines, strict=True)
+        )
+    ]
+    assert any(at < start <= at + count for at in places)
+    added = changed.plain_lines[start - 1 + len(entry) :][:1] + changed.plain_lines[start - 2 : start - 1]
+    assert count - len(entry) <= 4, added
+
+
+@given(files(), texts)
+def test_the_other_entries_stay_when_one_is_appended(data, text):
+    file = parsed(data)
+    try:
+        entry = format_entry(text, {"tags": "mine"})
+    except QueryError:
+        assume(False)
+    before = [(found.text, found.metadata) for found in entries(file.plain_lines)]
+    changed, start = append(file, entry)
+    after = entries(changed.plain_lines)
+    (new,) = [found for found in after if found.start_line == start]
+    assert new.end_line == start + len(entry) - 1
+    assert [(found.text, found.metadata) for found in after if found is not new] == before
+
+
+# --- replace -------------------------------------------------------------------------------------------------------
+
+
+@given(files(), st.data())
+def test_lines_are_replaced_and_the_others_stay(data, draw):
+    file = parsed(data)
+    assume(file.lines)
+    start = draw.draw(st.integers(1, len(file.lines)))
+    end = draw.draw(st.integers(start, len(file.lines)))
+    new = draw.draw(st.lists(lines_of_text, min_size=1, max_size=4))
+    changed = replace(file, start, end, new)
+    assert changed.lines[: start - 1] == file.lines[: start - 1]
+    assert changed.lines[len(changed.lines) - (len(file.lines) - end) :] == file.lines[end:]
+    assert changed.plain_lines[start - 1 :][: len(new)] == new
+    assert len(changed.lines) == len(file.lines) - (end - start + 1) + len(new)
+
+
+@pytest.mark.parametrize("by_chunk", [True, False])
+async def test_the_metadata_of_an_entry_stays_when_it_is_edited(memory, workspace, by_chunk):
+    await memory.remember("office in Bonn", file="a.md")
+    new = await memory.remember("office in Cologne", file="a.md", supersedes="memory/a.md:1", metadata={"tags": "work"})
+    where = {"chunk": new.chunk} if by_chunk else {"path": new.path, "start": new.start_line, "end": new.end_line}
+    note = await memory.edit("- office in Cologne\n  since May", **where)
+    text = (workspace / "memory/a.md").read_text("utf-8")
+    assert text.endswith(f"- office in Cologne\n  since May\n  [tags: work; id: {new.id}]\n")
+    assert (note.text, note.end_line) == ("- office in Cologne\n  since May", len(text.splitlines()))
+    assert note.replaced == f"- office in Cologne\n  [tags: work; id: {new.id}]"
+    (bonn,) = [result for result in await memory.search("office") if "Bonn" in result.text]
+    assert bonn.outdated.startswith("superseded by memory/a.md")
+    with pytest.raises(QueryError, match="was superseded before"):
+        await memory.remember("office in Kiel", file="a.md", supersedes="memory/a.md:1-2")
+
+
+async def test_the_metadata_of_an_entry_is_not_given_to_another_one(memory, write):
+    file = write("memory/a.md", "- a\n- b\n  [id: q]\n")
+    note = await memory.edit("- b\n- a", path="memory/a.md", start=1, end=3)
+    assert file.read_text("utf-8") == "- b\n- a\n"
+    assert note.replaced == "- a\n- b\n  [id: q]"
+
+
+@pytest.mark.parametrize(
+    ("lines", "text", "after"),
+    [
+        ((1, 2), "- new\n  [tags: b]", "- new\n  [tags: b]\n- two\n  [id: q]\n"),
+        ((1, 2), "- new\n  [tags: b; id: p]", "- new\n  [tags: b; id: p]\n- two\n  [id: q]\n"),
+        ((1, 4), "- new", "- new\n"),
+        ((2, 2), "  more", "- one\n  more\n- two\n  [id: q]\n"),
+        ((2, 2), "  [id: p]", "- one\n  [id: p]\n- two\n  [id: q]\n"),
+        ((1, 1), "- new", "- new\n  [id: p; tags: a]\n- two\n  [id: q]\n"),
+        ((1, 1), "new", "- new\n  [id: p; tags: a]\n- two\n  [id: q]\n"),
+        ((2, 4), "- new", "- one\n- new\n"),
+        ((1, 2), "- new\n- more", "- new\n- more\n- two\n  [id: q]\n"),
+        ((1, 2), "## New", "## New\n- two\n  [id: q]\n"),
+        ((1, 2), "| a |\n|---|", "| a |\n|---|\n- two\n  [id: q]\n"),
+        ((1, 2), "```\nx\n```", "```\nx\n```\n- two\n  [id: q]\n"),
+        ((1, 1), "# New", "# New\n  [id: p; tags: a]\n- two\n  [id: q]\n"),
+        ((1, 2), "A new\none.", "- A new\n  one.\n  [id: p; tags: a]\n- two\n  [id: q]\n"),
+        ((1, 2), "> A new one.", "> A new one.\n[id: p; tags: a]\n- two\n  [id: q]\n"),
+        ((1, 2), "- ```\n  x\n  ```", "- ```\n  x\n  ```\n  [id: p; tags: a]\n- two\n  [id: q]\n"),
+        ((1, 2), "  - new", "  - new\n    [id: p; tags: a]\n- two\n  [id: q]\n"),
+    ],
+)
+async def test_metadata_is_removed_only_if_the_edit_covers_it(memory, write, lines, text, after):
+    file = write("memory/a.md", "- one\n  [id: p; tags: a]\n- two\n  [id: q]\n")
+    lines_of_file = file.read_text("utf-8").split("\n")
+    note = await memory.edit(text, path="memory/a.md", start=lines[0], end=lines[1])
+    assert file.read_text("utf-8") == after
+    assert note.replaced.split("\n") == lines_of_file[lines[0] - 1 : lines[1]]
+
+
+async def test_an_item_stays_an_item(memory, write):
+    file = write("memory/a.md", "- redis\n- other\n- third\n")
+    note = await memory.remember("valkey", file="a.md", supersedes="memory/a.md:1")
+    await memory.edit("cache is valkey 8,\nsince May", chunk=note.chunk)
+    assert file.read_text("utf-8").endswith(f"- third\n- cache is valkey 8,\n  since May\n  [id: {note.id}]\n")
+    assert any("- third" in result.text for result in await memory.search("third", as_of="2001-01-01"))
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "after"),
+    [
+        ("- [ ] buy milk", "buy oat milk", "- [ ] buy oat milk"),
+        ("- [ ] buy milk", "[x] buy milk", "- [x] buy milk"),
+        ("- [ ] buy milk", "- bought milk", "- bought milk"),
+        ("3. milk", "oat milk\nor rice", "3. oat milk\n   or rice"),
+        ("- milk", "|x| < 3 litres", "- |x| < 3 litres"),
+        ("- milk", "| a | b |", "| a | b |"),
+        ("- milk", "> milk", "> milk"),
+        ("- milk", "# Milk", "# Milk"),
+    ],
+)
+async def test_an_item_keeps_its_mark_if_the_text_has_none(memory, write, old, new, after):
+    file = write("memory/a.md", f"- bread\n{old}\n- tea\n")
+    await memory.edit(new, path="memory/a.md", start=2)
+    assert file.read_text("utf-8") == f"- bread\n{after}\n- tea\n"
+
+
+# --- remove --------------------------------------------------------------------------------------------------------
+
+
+@given(files(), st.data())
+def test_lines_are_removed_with_headings_and_blank_lines_only(data, draw):
+    file = parsed(data)
+    assume(file.lines)
+    start = draw.draw(st.integers(1, len(file.lines)))
+    end = draw.draw(st.integers(start, len(file.lines)))
+    changed = remove(file, Target("", "", start, end, "\n".join(file.plain_lines[start - 1 : end])))
+    lines = changed.lines if changed is not None else []
+    rest = [*enumerate(file.lines[: start - 1], 1), *enumerate(file.lines[end:], end + 1)]
+    # The lines that are left are some of the others, in order; those that are not are headings or blank.
+    left = iter(lines)
+    waiting = next(left, None)
+    for _, line in rest:
+        if waiting is not None and line == waiting:
+            waiting = next(left, None)
+        else:
+            assert not line.strip() or line.startswith("#"), (line, lines)
+    assert waiting is None
+    assert changed is None or changed.encoding == file.encoding
+
+
+async def test_a_heading_that_was_above_nothing_stays(memory, workspace, write):
+    file = write("memory/a.md", "# A\n\n## Intro\n\n## B\n\nxylophone\n\n## C\n\nquartz\n")
+    await memory.index()
+    await memory.forget(path="memory/a.md", start=7)
+    assert file.read_text("utf-8") == "# A\n\n## Intro\n\n## C\n\nquartz\n"
+    await memory.forget(path="memory/a.md", start=7)
+    assert file.read_text("utf-8") == "# A\n\n## Intro\n"
+
+
+@pytest.mark.parametrize("unit", ["<!--\n", "<!--\n# x\n", "a\n<!--\n", "<!-- a\n-->\n", "---\n", "```\n"])
+def test_a_long_file_of_anything_can_be_changed(unit):
+    file = TextFile.parse((unit * 40_000).encode())
+    changed, line = append(file, ["- new"])
+    assert changed.plain_lines[line - 1] == "- new"
+    assert remove(changed, Target("", "", line, line, "- new")) is not None
