@@ -122,11 +122,14 @@ class Transactions:
 
     def _temporary(self, change: FileChange) -> str:
         """Return where to write a file first: in ``.kipu/writing``, or beside the file if that is on another disk."""
-        folder = os.path.dirname(change.real)
-        while not os.path.isdir(folder):
-            folder = os.path.dirname(folder)
+        folder, device = os.path.dirname(change.real), None
+        while device is None:
+            try:
+                device = os.stat(folder).st_dev
+            except FileNotFoundError:  # any other error ends the change: it says nothing of the folder above
+                folder = os.path.dirname(folder)
         name = f"{secrets.token_hex(8)}.tmp"
-        if os.stat(folder).st_dev == os.stat(self._folder).st_dev:
+        if device == os.stat(self._folder).st_dev:
             return os.path.join(self._folder, name)
         _remove_stale(folder)
         return os.path.join(folder, f".kipu-{name}")
