@@ -376,6 +376,7 @@ def test_messages_are_printed_after_stdout_is_closed(here, site, write, options)
     assert b'No memory file has the source "x".' in done.stderr
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="a closed pipe is another error there")
 def test_a_closed_stderr_does_not_fail_the_command(here, site, write):
     write("memory/a.md", "- valkey\n")

@@ -320,6 +320,7 @@ def commit_and_be_killed(workspace: Path, changes: list[FileChange], save: Calla
             writer.transactions.commit(changes)
 
 
+@pytest.mark.slow
 @given(
     count=st.sampled_from([1, 2, 3]),
     before=st.sampled_from([OLD, OLD, None]),
@@ -561,6 +562,7 @@ class Erring:
         return call
 
 
+@pytest.mark.slow
 @given(
     count=st.sampled_from([1, 2, 3]),
     change=st.sampled_from([(OLD, NEW), (OLD, None), (None, NEW)]),

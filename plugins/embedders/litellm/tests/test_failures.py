@@ -12,6 +12,7 @@ from embedding_server import NOT_JSON, Dropped, Raw, Slow, Status, Trickle
 # --- keys ----------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 async def test_a_refused_key_is_reported_without_the_key(kind, server):
     server.key = "sk-right-key"
     error = await kind.failure(kind.make(server, api_key="sk-wrong-key"))

@@ -104,7 +104,7 @@ async def test_everything_can_be_set_in_kipu_toml(tmp_path, embeddings, monkeypa
     write(
         tmp_path,
         f'model = "{MODEL}"\napi_base = "{embeddings.url}"\napi_key = {{ env = "TEAM_KEY" }}\ndimensions = 16\n'
-        'batch_size = 8\ntimeout = 20\nlanguages = ["en"]',
+        'batch_size = 8\ntimeout = 200\nlanguages = ["en"]',
     )
     async with Memory(tmp_path) as memory:
         report = await memory.reindex()
