@@ -23,3 +23,20 @@ async def test_a_search_is_repeated_if_the_index_is_set_aside_meanwhile(config, 
 
         monkeypatch.setattr(memory._synchronizer, "before_search", before_search)
         assert [result.path for result in await memory.search("red")] == ["memory/a.md"]
+
+
+class Failing:
+    def chunk(self, document):
+        raise ValueError("not today")
+
+
+async def test_a_search_says_why_a_file_is_not_indexed(config, write):
+    write("memory/a.md", "red\n")
+    write("memory/b.md", "blue\n")
+    async with Memory(config(index={"chunker": Failing()})) as memory:
+        results = await memory.search("red")
+    assert results.stale
+    (notice,) = results.notices
+    assert "memory/a.md was not chunked" in notice
+    assert "not today" in notice
+    assert notice.endswith("Not indexed either: 1 more.")

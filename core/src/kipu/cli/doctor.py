@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 __all__ = ["doctor_command"]
 
-_PENDING = "The next search indexes them, or: kipu index"
+_PENDING = "The next search indexes them. To see why one is not indexed: kipu index"
 
 
 @attrs.frozen
@@ -133,13 +133,13 @@ def _workspace(workspace: Path, output: Output) -> Iterator[Finding]:
     for sentence in dict.fromkeys([*wrong, *([unusable] if unusable else [])]):
         yield Finding("problem", sentence)
     yield Finding("ok", f"workspace {status.workspace}: {count(status.files, 'file')}, {count(status.chunks, 'chunk')}")
-    yield from _embedder(status, unusable, no_embedder)
+    yield from _embedder(status, wrong, unusable, no_embedder)
     yield from _index(status, unusable)
     if damaged:
         yield Finding("problem", f"{count(damaged, 'vector')} in the index damaged, and ignored", "kipu index --force")
 
 
-def _embedder(status: Status, unusable: str | None, no_embedder: str) -> Iterator[Finding]:
+def _embedder(status: Status, wrong: list[str], unusable: str | None, no_embedder: str) -> Iterator[Finding]:
     if status.embedder is not None:
         if unusable is None:
             yield Finding("ok", f'embedder "{status.embedder}", strategy "{status.strategy}"')
@@ -147,7 +147,7 @@ def _embedder(status: Status, unusable: str | None, no_embedder: str) -> Iterato
             yield Finding("hint", f"{count(status.pending_vectors, 'chunk')} not embedded yet", "kipu index")
     elif no_embedder:
         yield Finding("hint", "no embedder is in use: searches match words only, not meaning", no_embedder)
-    else:
+    elif not wrong:
         yield Finding("ok", f'strategy "{status.strategy}", which uses no embedder')
 
 

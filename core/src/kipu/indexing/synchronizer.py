@@ -260,7 +260,12 @@ class Synchronizer:
                 self._context.notices.add(f"The results may be out of date. {error}")
             return None
         self._notify(report)
-        return scope.seen(report.pending)
+        unread = scope.seen(report.pending)
+        reasons = [file for file in report.skipped if file.path in unread]
+        if reasons:
+            more = f" Not indexed either: {len(reasons) - 1} more." if len(reasons) > 1 else ""
+            self._context.notices.add(f"{reasons[0].path} {reasons[0].reason}.{more}")
+        return unread
 
     # --- after a write ---------------------------------------------------------------------------------------------
 

@@ -241,9 +241,16 @@ def _matching_lines(wanted: str, text: str) -> list[tuple[int, int]]:
     start = compared.find(wanted)
     while start >= 0:
         end = start + len(wanted)
-        found.append((bisect_right(ends, start) + 1, bisect_left(ends, end) + 1))
+        if not _splits_word(compared, start) and not _splits_word(compared, end):
+            found.append((bisect_right(ends, start) + 1, bisect_left(ends, end) + 1))
         start = compared.find(wanted, end)
     return found
+
+
+def _splits_word(text: str, position: int) -> bool:
+    """Return whether a position is inside a word of ASCII letters; scripts without spaces have no such position."""
+    around = text[max(0, position - 1) : position + 1]
+    return len(around) == 2 and around.isascii() and around.isalnum()
 
 
 async def _find_unique_words(context: Context, text: str) -> list[bytes]:
