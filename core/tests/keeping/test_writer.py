@@ -14,9 +14,11 @@ from redaction import KEY, configured
 from kipu import Memory
 from kipu.config import WritingConfig
 from kipu.errors import (
+    IndexUnavailableError,
     MemoryFileError,
     OutsideWorkspaceError,
     PluginFailedError,
+    PluginNotFoundError,
     QueryError,
 )
 from kipu.types import Filtered
@@ -67,6 +69,32 @@ async def test_if_a_filter_fails_nothing_is_written_and_the_text_is_not_shown(wo
                 await work()
             assert "secretly" not in str(raised.value)
         assert (workspace / "memory/likes.md").read_bytes() == before
+
+
+async def test_without_a_configured_filter_nothing_is_written(workspace, memory):
+    await memory.remember(FACT, file="likes.md")
+    config = attrs.evolve(with_entries(workspace), writing=WritingConfig(filters=["nonesuch"]))
+    async with Memory(config) as other:
+        for work in (
+            partial(other.remember, "more", file="likes.md"),
+            partial(other.edit, "more", path="memory/likes.md", start=1),
+            partial(other.move, "other.md", path="memory/likes.md"),
+        ):
+            with pytest.raises(PluginNotFoundError, match="nonesuch"):
+                await work()
+    assert lines_of(workspace / "memory/likes.md") == [f"- {FACT}", ""]
+
+
+async def test_a_text_is_saved_although_the_index_cannot_be_written(workspace, memory, monkeypatch):
+    await memory.search("otters")
+
+    async def fail(*arguments):
+        raise IndexUnavailableError("The disk is full.")
+
+    monkeypatch.setattr(memory._synchronizer, "refresh", fail)
+    note = await memory.remember(FACT, file="likes.md")
+    assert list(note.notices) == ["Saved, but not indexed, so searches do not find it yet. The disk is full."]
+    assert lines_of(workspace / "memory/likes.md") == [f"- {FACT}", ""]
 
 
 async def test_a_secret_reaches_no_heading_and_no_metadata(notebook, workspace):

@@ -3,11 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import re
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ..errors import ChunkNotFoundError, FileChangedError, MemoryFileError, OutsideWorkspaceError, QueryError
+from ..errors import (
+    ChunkNotFoundError,
+    FileChangedError,
+    IndexUnavailableError,
+    MemoryFileError,
+    OutsideWorkspaceError,
+    QueryError,
+)
 from ..index.queries import CHUNK_COLUMNS, CHUNKS_AND_FILES, stored_chunk
 from ..markdown import entries, leading_headings, read_metadata
 from ..types import Place
@@ -17,6 +25,8 @@ from ..workspace.scope import check_source
 from .files import read_file
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from ..context import Context
     from ..types import StoredChunk
     from ..workspace.text import TextFile
@@ -232,11 +242,13 @@ async def find_chunk(context: Context, name: str) -> StoredChunk:
 
 
 async def find_chunk_at(context: Context, place: Place) -> str | None:
-    """Return the name of the chunk that has exactly these lines; None if none has, or several have."""
-    async with context.database.reader() as connection:
-        rows = await connection.execute_fetchall(
-            f"SELECT chunks.chunk FROM {CHUNKS_AND_FILES} WHERE files.path = ? AND start_line = ? AND end_line = ?",
-            (place.path, place.start_line, place.end_line),
-        )
+    """Return the name of the chunk that has exactly these lines; None if none or several have, or the index is busy."""
+    rows: Iterable[Any] = ()
+    with contextlib.suppress(IndexUnavailableError):  # what was written is written
+        async with context.database.reader() as connection:
+            rows = await connection.execute_fetchall(
+                f"SELECT chunks.chunk FROM {CHUNKS_AND_FILES} WHERE files.path = ? AND start_line = ? AND end_line = ?",
+                (place.path, place.start_line, place.end_line),
+            )
     names = [str(row[0]) for row in rows]
     return names[0] if len(names) == 1 else None

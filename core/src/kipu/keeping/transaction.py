@@ -110,7 +110,7 @@ class Transactions:
                     self._yield(step, begun)
                 begun = True
                 self._compare(step)
-            self._remove_journal()
+            _remove(self._journal)
         except (OSError, KipuError) as error:
             if begun or not self._roll_back(steps):
                 raise MemoryFileError(
@@ -141,17 +141,11 @@ class Transactions:
         os.replace(f"{self._journal}.new", self._journal)
         sync_folder(self._folder)
 
-    def _remove_journal(self) -> None:
-        with contextlib.suppress(FileNotFoundError):
-            os.remove(self._journal)
-
     def _roll_back(self, steps: Sequence[Step]) -> bool:
         """Remove the journal and the temporary files of changes of which none was made. Return whether that worked."""
         try:
-            self._remove_journal()
-            for step in steps:
-                _remove(step.temporary)
-                _remove(step.old)
+            for path in (self._journal, *(path for step in steps for path in (step.temporary, step.old))):
+                _remove(path)
         except OSError:
             return False
         return True
@@ -210,7 +204,7 @@ class Transactions:
                     self._yield(step, begun=True)
                 self._compare(step)
                 _remove(step.temporary)
-            self._remove_journal()
+            _remove(self._journal)
         except OSError as error:
             raise MemoryFileError(
                 f"{_reason(error)} A killed process left a change half done that Kipu finishes before it writes. To "

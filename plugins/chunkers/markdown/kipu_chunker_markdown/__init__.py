@@ -51,7 +51,7 @@ class MarkdownChunker:
     :raises ValueError: an option is not a whole number, or is out of its range.
     """
 
-    schema_version: ClassVar[int] = 2
+    schema_version: ClassVar[int] = 3
 
     tokens: int = attrs.field(
         default=100,
