@@ -39,16 +39,18 @@ class Rule:
     """What the value of an option must be: a validator of attrs.
 
     ``expected`` is a phrase for the message, and ``holds`` returns whether a value is that: "half_life must be a
-    number above 0, not -3".
+    number above 0, not -3". The message leaves the value out if it is ``hidden``, because a key may be in it.
     """
 
     expected: str
     holds: Callable[[Any], bool]
+    hidden: bool = False
 
     def __call__(self, instance: Any, attribute: attrs.Attribute[Any], value: Any) -> None:
         """Raise ConfigurationError unless the rule holds."""
         if not self.holds(value):
-            raise ConfigurationError(f"{attribute.name} must be {self.expected}, not {describe(value)}")
+            shown = "" if self.hidden else f", not {describe(value)}"
+            raise ConfigurationError(f"{attribute.name} must be {self.expected}{shown}")
 
 
 def option(

@@ -24,7 +24,7 @@ UNKNOWN_DESTINATION = "unknown"
 class ComponentBase:
     """What every component may have."""
 
-    timeout: ClassVar[float | None] = None
+    timeout: float | None = None
     """How many seconds one call may take; None leaves it to ``[plugins] time_limit``. May be an option."""
 
     async def close(self) -> None:

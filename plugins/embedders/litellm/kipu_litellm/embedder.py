@@ -8,10 +8,11 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import attrs
-from attrs import validators
 
 from kipu import hookimpl
 from kipu.errors import EmbedderBusyError, EmbedderError, TextTooLongError
+from kipu.options import languages, number, option, optional, whole_number
+from kipu.types import EmbedderBase
 
 from .failures import Errors, Request
 from .keys import (
@@ -83,14 +84,8 @@ _ERRORS = Errors(
 )
 
 
-def _languages(value: Sequence[str] | None) -> tuple[str, ...] | None:
-    if isinstance(value, str):
-        raise TypeError('languages must be a list of codes, such as ["en", "de"]')
-    return None if value is None else tuple(value)
-
-
 @attrs.frozen
-class LitellmEmbedder:
+class LitellmEmbedder(EmbedderBase):
     """Embed with a model of a provider, through LiteLLM.
 
     ``model`` is written as LiteLLM does: the provider, a slash, and the provider's name of it. The key is taken from
@@ -100,32 +95,19 @@ class LitellmEmbedder:
     model: str = model_option('"openai/text-embedding-3-small", "ollama/nomic-embed-text"')
     api_base: str | None = address_option()
     api_key: Any = key_option()  # noqa: RUF009 - it makes a field
-    dimensions: int | None = attrs.field(
-        default=None,
-        validator=validators.optional([validators.instance_of(int), validators.ge(1)]),
-        metadata={
-            "help": "How many numbers a vector has, for models that leave the choice. By default the model's own."
-        },
+    dimensions: int | None = option(
+        None,
+        optional(whole_number(1)),
+        "How many numbers a vector has, for models that leave the choice. By default the model's own.",
     )
-    batch_size: int = attrs.field(
-        default=64,
-        validator=[validators.instance_of(int), validators.ge(1)],
-        metadata={"help": "How many texts go into one request."},
-    )
-    timeout: float = attrs.field(
-        default=30.0,
-        converter=float,
-        validator=validators.gt(0.0),
-        metadata={"help": "How long to wait for a whole answer, in seconds."},
-    )
-    languages: Sequence[str] | None = attrs.field(
-        default=None,
-        converter=_languages,
-        metadata={"help": 'The languages that the model knows, such as ["en", "de"]. By default that is not known.'},
+    batch_size: int = option(64, whole_number(1), "How many texts go into one request.")
+    timeout: float = option(30.0, number(above=0), "How long to wait for a whole answer, in seconds.", converter=float)
+    languages: Sequence[str] | None = option(
+        None, languages, 'The languages that the model knows, such as ["en", "de"]. By default that is not known.'
     )
 
     @property
-    def destination(self) -> str:
+    def destination(self) -> str:  # type: ignore[override] # computed
         """The address that texts are sent to, or the provider; a name of its own where only LiteLLM knows it."""
         if self.api_base is None and not self._provider:
             return f"the provider that LiteLLM knows {self.model} of"

@@ -10,11 +10,11 @@ import re
 from typing import TYPE_CHECKING, Any
 
 import attrs
-from attrs import validators
 
 from kipu import hookimpl
 from kipu.errors import ConversationTooLongError, FlusherBusyError, FlusherError
-from kipu.types import Distillation
+from kipu.options import number, option, optional, whole_number
+from kipu.types import Distillation, FlusherBase
 
 from .failures import Errors, Request, quoted
 from .keys import (
@@ -56,7 +56,7 @@ _ERRORS = Errors(
 
 
 @attrs.frozen
-class LitellmFlusher:
+class LitellmFlusher(FlusherBase):
     """Distil with a model of a provider, through LiteLLM: one request for each conversation, or part of one.
 
     ``model`` is written as LiteLLM does: the provider, a slash, and the provider's name of it. The key is taken from
@@ -67,32 +67,22 @@ class LitellmFlusher:
     model: str = model_option('"openai/gpt-4o-mini", "ollama/llama3.1"')
     api_base: str | None = address_option()
     api_key: Any = key_option()  # noqa: RUF009 - it makes a field
-    timeout: float = attrs.field(
-        default=60.0,
+    timeout: float = option(60.0, number(above=0), "How long to wait for a whole answer, in seconds.", converter=float)
+    max_tokens: int = option(
+        1024, whole_number(1), "How long an answer may be, in tokens, those included in which a model thinks."
+    )
+    temperature: float = option(
+        0.0,
+        number(0),
+        "How freely the model words its answer, from 0. Not sent to models that take none.",
         converter=float,
-        validator=validators.gt(0.0),
-        metadata={"help": "How long to wait for a whole answer, in seconds."},
     )
-    max_tokens: int = attrs.field(
-        default=1024,
-        validator=[validators.instance_of(int), validators.ge(1)],
-        metadata={"help": "How long an answer may be, in tokens, those included in which a model thinks."},
-    )
-    temperature: float = attrs.field(
-        default=0.0,
-        converter=float,
-        validator=validators.ge(0.0),
-        metadata={"help": "How freely the model words its answer, from 0. Not sent to models that take none."},
-    )
-    window: int | None = attrs.field(
-        default=None,
-        validator=validators.optional([validators.instance_of(int), validators.ge(1)]),
+    window: int | None = option(
+        None,
+        optional(whole_number(1)),
+        "How many tokens go into one request. By default what LiteLLM knows of the model, less max_tokens, or 32,000.",
         repr=False,
         eq=False,
-        metadata={
-            "help": "How many tokens go into one request. By default what LiteLLM knows of the model, less max_tokens, "
-            "else 32,000."
-        },
     )
 
     def __attrs_post_init__(self) -> None:

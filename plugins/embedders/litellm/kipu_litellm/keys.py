@@ -9,10 +9,10 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import attrs
+from kipu.options import Rule, option
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
     from .failures import Errors
 
@@ -22,10 +22,11 @@ __all__ = [
     "find_key",
     "key_option",
     "model_option",
-    "must_be",
     "refuse_missing_key",
     "source_of_key",
 ]
+
+_ADDRESS = re.compile(r"https?://[^?#@\s]+")
 
 # The variables of which a provider needs one. Those of other providers only LiteLLM knows, once it is imported.
 _VARIABLES = {
@@ -38,57 +39,39 @@ _VARIABLES = {
 }
 
 
-def must_be(rule: str, holds: Callable[[Any], bool]) -> Callable[[Any, attrs.Attribute[Any], Any], None]:
-    """Return a validator whose error states the rule and not the value, which may hold a key."""
-
-    def check(instance: Any, attribute: attrs.Attribute[Any], value: Any) -> None:
-        if value is not None and not holds(value):
-            raise ValueError(f"{attribute.name} must be {rule}")
-
-    return check
-
-
 def model_option(examples: str) -> Any:
     """Return the option ``model``."""
-    return attrs.field(
-        validator=[
-            attrs.validators.instance_of(str),
-            must_be(
-                f"written as provider/model, such as {examples.partition(',')[0]}",
-                lambda value: value.strip("/ ") != "" and not re.search(r"\s", value),
-            ),
-        ],
-        metadata={"help": f"The model, as provider/model: {examples}."},
+    rule = Rule(
+        f"written as provider/model, such as {examples.partition(',')[0]}",
+        lambda value: isinstance(value, str) and value.strip("/ ") != "" and not re.search(r"\s", value),
     )
+    return option(rule=rule, help=f"The model, as provider/model: {examples}.")
 
 
 def address_option() -> Any:
     """Return the option ``api_base``. It is written into the index and shown, so no key may be in it."""
-    return attrs.field(
-        default=None,
-        validator=must_be(
-            "an address such as https://host/v1, without a user or a query: a key goes into api_key",
-            lambda value: isinstance(value, str) and re.fullmatch(r"https?://[^?#@\s]+", value) is not None,
-        ),
-        metadata={"help": "The address of the provider, where it is not the usual one."},
+    rule = Rule(
+        "an address such as https://host/v1, without a user or a query: a key goes into api_key",
+        lambda value: value is None or (isinstance(value, str) and _ADDRESS.fullmatch(value) is not None),
+        hidden=True,
     )
+    return option(None, rule, "The address of the provider, where it is not the usual one.")
 
 
 def key_option() -> Any:
     """Return the option ``api_key``."""
-    return attrs.field(
-        default=None,
-        validator=must_be('a text in quotes, or { env = "NAME" } for that of an environment variable', _is_key),
-        repr=False,
+    return option(
+        None,
+        Rule('a text in quotes, or { env = "NAME" } for that of an environment variable', _is_key, hidden=True),
+        'The key, or { env = "NAME" }. By default that of the provider\'s own environment variable.',
+        secret=True,
         eq=False,
-        metadata={
-            "help": 'The key, or { env = "NAME" }. By default that of the provider\'s own environment variable.',
-            "secret": True,
-        },
     )
 
 
 def _is_key(value: Any) -> bool:
+    if value is None:
+        return True
     text = value["env"] if isinstance(value, dict) and [*value] == ["env"] else value
     return isinstance(text, str) and text.strip() != "" and _fits_into_a_header(text)
 

@@ -52,7 +52,7 @@ def test_the_key_is_not_shown(kind):
     ],
 )
 def test_an_invalid_option_is_refused_without_showing_a_key(kind, options, message):
-    with pytest.raises(ValueError, match=re.escape(message)) as caught:
+    with pytest.raises(ConfigurationError, match=re.escape(message)) as caught:
         kind.factory(**{"model": MODEL} | options)
     assert "sk-secret" not in str(caught.value)
 
@@ -68,7 +68,7 @@ def test_an_invalid_option_is_refused_without_showing_a_key(kind, options, messa
     ],
 )
 def test_a_number_out_of_range_is_refused(factory, option):
-    with pytest.raises(ValueError, match=next(iter(option))):
+    with pytest.raises(ConfigurationError, match=next(iter(option))):
         factory(MODEL, **option)
 
 

@@ -8,6 +8,8 @@ import sys
 import pytest
 from embedding_server import Redirect
 
+from kipu.errors import ConfigurationError
+
 # --- redirects -----------------------------------------------------------------------------------------------------
 
 
@@ -65,7 +67,7 @@ async def test_other_requests_of_the_program_follow_redirects_as_before(kind, se
 
 @pytest.mark.parametrize("key", ["sk-right-key\n", "sk\nright-key", "sk-right-key\a", "sk-right-ké", "\tsk-right-key"])
 async def test_a_key_that_no_header_can_hold_is_refused_before_anything_is_sent(kind, server, monkeypatch, key):
-    with pytest.raises(ValueError, match="api_key must be a text in quotes") as caught:
+    with pytest.raises(ConfigurationError, match="api_key must be a text in quotes") as caught:
         kind.make(server, api_key=key)
     assert key not in str(caught.value)
     for name, api_key in (("TEAM_KEY", {"env": "TEAM_KEY"}), ("OPENAI_API_KEY", None)):
