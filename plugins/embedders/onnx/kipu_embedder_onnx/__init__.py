@@ -7,13 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 import attrs
-from attrs import validators
 
 from kipu import hookimpl
 from kipu.errors import ConfigurationError, TextTooLongError
+from kipu.options import languages, option, optional, text, whole_number
+from kipu.types import EmbedderBase
 
 if TYPE_CHECKING:
     from kipu.types import Embedder, Register, Role, Vectors
@@ -27,18 +28,8 @@ PACKAGED = "minilm"
 PACKAGED_LANGUAGES = ("en",)
 
 
-def _model(value: str) -> str:
-    return value or PACKAGED
-
-
-def _languages(value: Sequence[str] | None) -> tuple[str, ...] | None:
-    if isinstance(value, str):
-        raise TypeError('languages must be a list of codes, such as ["en", "de"]')
-    return None if value is None else tuple(value)
-
-
 @attrs.frozen
-class Onnx:
+class Onnx(EmbedderBase):
     """Embed with an ONNX model on this machine, on the processor, without network.
 
     ``model`` is ``minilm``, the packaged all-MiniLM-L6-v2, or the path of a folder with ``model.onnx`` (or
@@ -47,33 +38,26 @@ class Onnx:
     model knows. ``threads`` is how many texts are embedded concurrently; each takes the memory of one run of the model.
     """
 
-    destination: ClassVar[None] = None  # texts stay on this machine
-    timeout: ClassVar[float] = 3600.0  # a slow processor may need minutes for one call
+    destination = None  # texts stay on this machine
+    timeout = 3600.0  # a slow processor may need minutes for one call
 
-    model: str = attrs.field(
-        default=PACKAGED,
-        converter=_model,
-        validator=validators.instance_of(str),
-        metadata={"help": "The model: `minilm`, which is packaged, or the path of a folder with an ONNX model."},
+    model: str = option(
+        PACKAGED,
+        text,
+        "The model: `minilm`, which is packaged, or the path of a folder with an ONNX model.",
+        converter=lambda name: name or PACKAGED,
     )
-    query_prompt: str | None = attrs.field(
-        default=None,
-        validator=validators.optional(validators.instance_of(str)),
-        metadata={"help": "What to put in front of a query. By default the model's own prompt, where it has one."},
+    query_prompt: str | None = option(
+        None, optional(text), "What to put in front of a query. By default the model's own prompt, where it has one."
     )
-    document_prompt: str | None = attrs.field(
-        default=None,
-        validator=validators.optional(validators.instance_of(str)),
-        metadata={"help": "What to put in front of a document. By default the model's own prompt, where it has one."},
+    document_prompt: str | None = option(
+        None, optional(text), "What to put in front of a document. By default the model's own prompt, where it has one."
     )
-    languages: Sequence[str] | None = attrs.field(
-        converter=_languages,
-        metadata={"help": 'The languages that the model knows, such as ["en", "de"]; `minilm` knows English.'},
+    languages: Sequence[str] | None = option(
+        rule=languages, help='The languages that the model knows, such as ["en", "de"]; `minilm` knows English.'
     )
-    threads: int = attrs.field(
-        default=0,
-        validator=[validators.instance_of(int), validators.ge(0)],
-        metadata={"help": "How many texts to embed at once, 0 being as many as there are processors, at most 8."},
+    threads: int = option(
+        0, whole_number(), "How many texts to embed at once, 0 being as many as there are processors, at most 8."
     )
 
     @languages.default

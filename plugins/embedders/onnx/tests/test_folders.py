@@ -56,7 +56,7 @@ def test_the_identity_changes_with_the_files_and_not_with_the_place(folder, tmp_
     assert Onnx(str(moved)).identity == Onnx(str(folder)).identity
     assert Onnx(str(other)).identity != Onnx(str(folder)).identity
     assert Onnx(str(folder)).languages is None
-    assert Onnx(str(folder), languages=["de", "en"]).languages == ("de", "en")
+    assert Onnx(str(folder), languages=["de", "en"]).languages == ["de", "en"]
 
 
 async def test_prompts_come_from_the_files_or_from_the_options(folder):
@@ -127,7 +127,6 @@ async def test_a_file_that_is_no_tokenizer_is_refused_by_name(folder):
 
 
 def test_invalid_options_are_refused():
-    with pytest.raises(ValueError, match="threads"):
-        Onnx(threads=-1)
-    with pytest.raises(TypeError, match="languages must be a list"):
-        Onnx(languages="en")
+    for option, value in {"threads": -1, "languages": "en", "model": 3}.items():
+        with pytest.raises(ConfigurationError, match=f"^{option} must be"):
+            Onnx(**{option: value})

@@ -9,13 +9,14 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING
 
 import attrs
-from attrs import validators
 
 from kipu import hookimpl
 from kipu.errors import EmbedderError, TextTooLongError
+from kipu.options import Rule, languages, option, optional, text, whole_number
+from kipu.types import EmbedderBase
 
 from .folders import content_of
 
@@ -25,57 +26,38 @@ if TYPE_CHECKING:
 __all__ = ["SentenceTransformers"]
 
 
-def _check_model(instance: Any, attribute: attrs.Attribute[Any], value: str) -> None:
-    if not value.strip():
-        raise ValueError('model must be a name on the hub, such as "intfloat/multilingual-e5-small", or a folder')
-
-
-def _languages(value: Sequence[str] | None) -> tuple[str, ...] | None:
-    if isinstance(value, str):
-        raise TypeError('languages must be a list of codes, such as ["en", "de"]')
-    return None if value is None else tuple(value)
+_model = Rule(
+    'a name on the hub, such as "intfloat/multilingual-e5-small", or a folder',
+    lambda value: isinstance(value, str) and value.strip() != "",
+)
 
 
 @attrs.frozen
-class SentenceTransformers:
+class SentenceTransformers(EmbedderBase):
     """Embed with a model of Sentence Transformers.
 
     ``model`` is a name on the Hugging Face hub, or a folder. The library downloads a model from the hub with the
     first text and caches it; the hub is not asked again. Code in a model is never run.
     """
 
-    destination: ClassVar[None] = None  # texts stay on this machine
-    timeout: ClassVar[float] = 3600.0  # the first call may download a model
+    destination = None  # texts stay on this machine
+    timeout = 3600.0  # the first call may download a model
 
-    model: str = attrs.field(
-        default="sentence-transformers/all-MiniLM-L6-v2",
-        validator=[validators.instance_of(str), _check_model],
-        metadata={"help": "The model: its name on the Hugging Face hub, or the path of a folder."},
+    model: str = option(
+        "sentence-transformers/all-MiniLM-L6-v2",
+        _model,
+        "The model: its name on the Hugging Face hub, or the path of a folder.",
     )
-    device: str = attrs.field(
-        default="",
-        validator=validators.instance_of(str),
-        metadata={"help": 'Where to compute, such as "cpu" or "cuda:0". By default the fastest that is there.'},
+    device: str = option("", text, 'Where to compute, such as "cpu" or "cuda:0". By default the fastest that is there.')
+    batch_size: int = option(32, whole_number(1), "How many texts are embedded at once: more of them take more memory.")
+    query_prompt: str | None = option(
+        None, optional(text), "What to put in front of a query. By default the model's own prompt, where it has one."
     )
-    batch_size: int = attrs.field(
-        default=32,
-        validator=[validators.instance_of(int), validators.ge(1)],
-        metadata={"help": "How many texts are embedded at once: more of them take more memory."},
+    document_prompt: str | None = option(
+        None, optional(text), "What to put in front of a document. By default the model's own prompt, where it has one."
     )
-    query_prompt: str | None = attrs.field(
-        default=None,
-        validator=validators.optional(validators.instance_of(str)),
-        metadata={"help": "What to put in front of a query. By default the model's own prompt, where it has one."},
-    )
-    document_prompt: str | None = attrs.field(
-        default=None,
-        validator=validators.optional(validators.instance_of(str)),
-        metadata={"help": "What to put in front of a document. By default the model's own prompt, where it has one."},
-    )
-    languages: Sequence[str] | None = attrs.field(
-        default=None,
-        converter=_languages,
-        metadata={"help": 'The languages that the model knows, such as ["en", "de"]. By default that is not known.'},
+    languages: Sequence[str] | None = option(
+        None, languages, 'The languages that the model knows, such as ["en", "de"]. By default that is not known.'
     )
 
     @property
