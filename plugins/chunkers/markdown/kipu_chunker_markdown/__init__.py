@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import attrs
 
 from kipu import hookimpl
+from kipu.errors import ConfigurationError
+from kipu.options import option, whole_number
+from kipu.types import ChunkerBase
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from kipu.types import Chunk, Chunker, Document, Register
 
 __all__ = ["MarkdownChunker"]
@@ -18,25 +19,8 @@ __all__ = ["MarkdownChunker"]
 _MIN_TOKENS = 16
 
 
-def _at_least(smallest: int) -> Callable[[object, attrs.Attribute[int], Any], None]:
-    def check(_: object, option: attrs.Attribute[int], value: Any) -> None:
-        if not isinstance(value, int) or isinstance(value, bool) or value < smallest:
-            must = f"{option.name}: must be a whole number, {smallest} or more, not {value!r}"
-            raise ValueError(f"{must}; the default is {option.default}")
-
-    return check
-
-
-def _at_most_half(chunker: MarkdownChunker, _: object, value: int) -> None:
-    if value > chunker.tokens // 2:
-        raise ValueError(
-            f"overlap: must be at most half of tokens, not {value} of {chunker.tokens}; "
-            f"give {chunker.tokens // 2} or less, or more tokens"
-        )
-
-
 @attrs.frozen
-class MarkdownChunker:
+class MarkdownChunker(ChunkerBase):
     """Cuts a Markdown document into chunks that never exceed a number of tokens, in the order of the document.
 
     A heading begins a new chunk and stays with the text below it. Below a heading, as many blocks (paragraphs, list
@@ -48,31 +32,24 @@ class MarkdownChunker:
     that was cut.
     ``context_before`` and ``context_after`` are how many lines of the surroundings are indexed with a chunk.
 
-    :raises ValueError: an option is not a whole number, or is out of its range.
+    :raises ConfigurationError: an option is not a whole number, or is out of its range.
     """
 
     schema_version: ClassVar[int] = 3
 
-    tokens: int = attrs.field(
-        default=100,
-        validator=_at_least(_MIN_TOKENS),
-        metadata={"help": "The most tokens that a chunk may have."},
+    tokens: int = option(100, whole_number(_MIN_TOKENS), "The most tokens that a chunk may have.")
+    overlap: int = option(
+        0, whole_number(), "How many tokens of a chunk the next one repeats, at most half of `tokens`."
     )
-    overlap: int = attrs.field(
-        default=0,
-        validator=[_at_least(0), _at_most_half],
-        metadata={"help": "How many tokens of a chunk the next one repeats, at most half of `tokens`."},
-    )
-    context_before: int = attrs.field(
-        default=2,
-        validator=_at_least(0),
-        metadata={"help": "How many lines before a chunk are indexed with it."},
-    )
-    context_after: int = attrs.field(
-        default=1,
-        validator=_at_least(0),
-        metadata={"help": "How many lines after a chunk are indexed with it."},
-    )
+    context_before: int = option(2, whole_number(), "How many lines before a chunk are indexed with it.")
+    context_after: int = option(1, whole_number(), "How many lines after a chunk are indexed with it.")
+
+    def __attrs_post_init__(self) -> None:
+        if self.overlap > self.tokens // 2:
+            raise ConfigurationError(
+                f"overlap must be at most half of tokens, {self.tokens // 2}, not {self.overlap}. Reduce it, or "
+                "increase tokens"
+            )
 
     def chunk(self, document: Document) -> list[Chunk]:
         """Cut ``document`` into chunks. A blank document has none."""

@@ -6,15 +6,16 @@ in ``password = ...``. This module replaces and reports them.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence  # cattrs reads the types of options
+from typing import TYPE_CHECKING
 
 import attrs
 
 from kipu import hookimpl
+from kipu.options import Rule, option
+from kipu.types import WriteFilterBase
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from kipu.types import Filtered, Register, WriteFilter
 
     from .secret import Secret
@@ -26,31 +27,24 @@ _MAX_LISTED_LINES = 10
 _VOWELS = ("A", "E", "I", "O", "a", "npm", "xAI")
 
 
-def _values(allow: Sequence[str]) -> tuple[str, ...]:
-    # A str is a sequence of characters, each of which would be allowed.
-    return allow if isinstance(allow, str) else tuple(allow)  # type: ignore[return-value]  # the validator refuses it
-
-
-def _check_allow(instance: Redact, attribute: attrs.Attribute[Any], value: object) -> None:
-    if not isinstance(value, tuple):
-        raise TypeError('allow must be a list of strings, such as allow = ["AKIAIOSFODNN7EXAMPLE"], not one string')
-    for number, text in enumerate(value, start=1):
-        if not isinstance(text, str) or not text.strip():
-            raise ValueError(f"allow must be a list of strings: entry {number} is empty or not a string")
+_ALLOW = Rule(
+    'a list of keys and passwords in full, such as ["AKIAIOSFODNN7EXAMPLE"]',
+    lambda value: (
+        isinstance(value, (list, tuple)) and all(isinstance(secret, str) and secret.strip() != "" for secret in value)
+    ),
+    hidden=True,
+)
 
 
 @attrs.frozen
-class Redact:
+class Redact(WriteFilterBase):
     """Replace each key, token or password by a placeholder such as ``[redacted: AWS access key]``.
 
     ``allow`` lists keys and passwords to keep, each in full.
     """
 
-    allow: tuple[str, ...] = attrs.field(
-        default=(),
-        converter=_values,
-        validator=_check_allow,
-        metadata={"help": "Keys or passwords to keep, each in full, such as those of documentation."},
+    allow: Sequence[str] = option(
+        (), _ALLOW, "Keys or passwords to keep, each in full, such as those of documentation."
     )
 
     def filter(self, text: str, path: str) -> Filtered:

@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING
 import attrs
 
 from kipu import hookimpl
-from kipu.types import Hit
+from kipu.options import number, option
+from kipu.types import Hit, StrategyBase
 
 from . import tables
 from .ranking import Weights, cover, has_any, rank
@@ -38,23 +39,14 @@ MINIMUM_CANDIDATES = 300
 MAXIMUM_VISITED = 2_000
 """How many occurrences of terms a search looks at before it begins to pass over the commoner half of its terms."""
 
-HEAVIEST = 1_000
-"""The most that a weight may be."""
+_WEIGHT = number(0, 1_000)
 
 MAXIMUM_SEARCHED = 64
 """How many terms are searched at once: the rarest."""
 
 
-def _weight(default: float, help_text: str) -> float:
-    def check(instance: Keyword, attribute: attrs.Attribute[float], value: float) -> None:
-        if not 0 <= value <= HEAVIEST:
-            raise ValueError(f"{attribute.name} is {value}: it must be between 0 and {HEAVIEST}")
-
-    return attrs.field(default=default, validator=check, metadata={"help": help_text})
-
-
 @attrs.frozen
-class Keyword:
+class Keyword(StrategyBase):
     """Searches by words: BM25 over stemmed words and n-grams, with identifiers and quoted phrases first.
 
     A chunk is found if it has any word of the query; stop words count only where there is nothing else. A chunk that
@@ -74,10 +66,10 @@ class Keyword:
     alone. None of the options changes the index.
     """
 
-    heading_weight: float = _weight(1.0, "What a word in the heading counts, one in the text being 1.")
-    context_weight: float = _weight(0.5, "What a word in the context counts, one in the text being 1.")
-    path_weight: float = _weight(0.3, "What a word in the file's path counts, one in the text being 1.")
-    file_share: float = _weight(0.5, "What the relevance of the whole file counts, that of the chunk being 1.")
+    heading_weight: float = option(1.0, _WEIGHT, "What a word in the heading counts, one in the text being 1.")
+    context_weight: float = option(0.5, _WEIGHT, "What a word in the context counts, one in the text being 1.")
+    path_weight: float = option(0.3, _WEIGHT, "What a word in the file's path counts, one in the text being 1.")
+    file_share: float = option(0.5, _WEIGHT, "What the relevance of the whole file counts, that of the chunk being 1.")
 
     @property
     def schema_version(self) -> int:

@@ -8,6 +8,7 @@ from typing import Any
 import attrs
 import pytest
 
+from kipu.errors import ConfigurationError
 from kipu.types import IndexedStrategy
 from kipu_strategy_keyword import Keyword, kipu_register_strategies
 
@@ -295,7 +296,7 @@ def test_the_plugin_registers_its_strategy():
 @pytest.mark.parametrize("option", [field.name for field in attrs.fields(Keyword)])
 def test_an_invalid_option_is_refused(option):
     for value in (-1.0, float("nan"), float("inf")):
-        with pytest.raises(ValueError, match=option):
+        with pytest.raises(ConfigurationError, match=f"^{option} must be"):
             Keyword(**{option: value})
 
 
