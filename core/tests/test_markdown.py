@@ -7,6 +7,7 @@ from itertools import pairwise
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
+from markdown_texts import texts
 
 from kipu.errors import QueryError
 from kipu.markdown import (
@@ -25,15 +26,6 @@ from kipu.markdown import (
     read_metadata,
     scan,
 )
-
-LINES = [
-    *("", "", " ", "\t", "word", "two words", "- item", "* item", "1. item", "  indented", "    code", "> quote"),
-    *("# Heading", "## Heading", "### Deep ###", "#no heading", "```", "```python", "~~~", "````", "---", "***", "==="),
-    *("[tags: a; b: c]", "  [valid_until: 2001-01-01]", "> [tags: a]", "\\[tags: a]", "| a | b |", "|--|--|", "<!--"),
-    *("-->", "na\u00efve", "\u6771\u4eac", "a\u2028b", "a\x0bb", "\xa0", "- ```", "  ```", "> ```", "- | -", "- | a"),
-]
-lines_of_text = st.one_of(st.sampled_from(LINES), st.text(st.characters(exclude_characters="\0\r\n"), max_size=8))
-texts = st.lists(lines_of_text, min_size=1, max_size=6).map("\n".join)
 
 
 def kinds(text: str, **options: bool) -> list[tuple[str, int, int]]:
