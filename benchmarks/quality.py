@@ -75,7 +75,7 @@ class Kipu:
     def __call__(self, question: str, limit: int) -> list[Found]:
         results = self._memory.search(question, max_results=limit, **self._options)
         if results.degraded:
-            raise MissingError(f"a search went by words only: {results.notices}")
+            raise MissingError(f"a search used keywords only only: {results.notices}")
         return [(result.path, result.start_line, result.end_line, result.score) for result in results]
 
     def close(self) -> None:

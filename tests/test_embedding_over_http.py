@@ -78,7 +78,7 @@ async def test_a_search_goes_on_by_words_when_the_provider_is_down(workspace, wr
     async with opened(workspace, server.url, strategy) as memory:
         results = await memory.search("pier7")
         assert (results[0].path, results.degraded) == ("memory/007.md", True)
-        assert any("This search went by words." in note for note in results.notices), results.notices
+        assert any("This search used keywords only." in note for note in results.notices), results.notices
 
 
 @pytest.mark.parametrize("strategy", ["hybrid", "vector"])
@@ -127,7 +127,7 @@ def test_an_outage_while_indexing_shows_in_the_exit_code(workspace, write, capsy
     assert not ended.value.code
     said = capsys.readouterr()
     assert "memory/a.md" in said.out
-    assert "This search went by words." in said.err
+    assert "This search used keywords only." in said.err
     assert "sk-test" not in said.out + said.err
 
 

@@ -112,7 +112,7 @@ class IndexConfig:
         None,
         optional(_component),
         "The embedder: a name, or a table with `use` and its options. By default `onnx`, which needs no network, if it "
-        "is installed; if it is not, searches go by words.",
+        "is installed; if it is not, searches use keywords only.",
         repr=_without_options,
     )
     cache_bytes: int = option(

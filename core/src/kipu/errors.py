@@ -127,7 +127,7 @@ class _BusyError(Exception):
 class EmbedderError(PluginError):
     """An embedder cannot embed: a missing or wrong key, a refused connection, no answer in time, a missing model.
 
-    Embedders raise it with a sentence that says what to do. Indexing and searching go on by words.
+    Embedders raise it with a sentence that says what to do. Indexing goes on, and searches use keywords only.
     """
 
     exit_code = 1

@@ -72,7 +72,7 @@ def test_options_stand_anywhere_but_behind_two_dashes(kipu, here, write):
 def test_an_unknown_option_is_an_error_that_says_how_to_write_it_as_text(kipu, here, arguments, message):
     done = kipu(*arguments)
     assert (done.code, done.out) == (2, "")
-    assert done.err.endswith(f"{message} Text that begins with a dash stands behind --: kipu {arguments[0]} -- TEXT\n")
+    assert done.err.endswith(f"{message} Write text that begins with a dash after --: kipu {arguments[0]} -- TEXT\n")
     assert not any((here / "memory").iterdir())
 
 

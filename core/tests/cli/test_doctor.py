@@ -120,7 +120,7 @@ def test_without_an_embedder_search_matches_words_and_status_and_doctor_say_so(k
         write("kipu.toml", '[plugins]\ndisable = ["fake-onnx"]\n')
     done = kipu(*block, "search", "valkey", "--json")
     assert (done.json["degraded"], done.json["notices"], done.err) == (False, [], "")
-    assert "embedder        none: search by words\n" in kipu(*block, "status").out
+    assert "embedder        none: search by keywords\n" in kipu(*block, "status").out
     done = kipu(*block, "doctor")
     place = block[0] if block else "plugins.disable in kipu.toml"
     assert done.code == 0

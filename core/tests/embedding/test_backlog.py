@@ -211,4 +211,4 @@ async def test_a_search_writes_nothing_if_only_refused_texts_are_pending(meaning
         assert (await memory.index()).pending_vectors == 1
         monkeypatch.setattr(Database, "transaction", busy)
         results = await memory.search("topic3")
-        assert results.notices == ["1 chunk is not embedded yet, and found by words only. To embed all: kipu index"]
+        assert results.notices == ["1 chunk is not embedded yet, and found by keywords only. To embed all: kipu index"]

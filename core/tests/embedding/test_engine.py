@@ -57,7 +57,9 @@ async def test_a_search_leaves_most_to_the_background(meaning, write):
         results = await memory.search("note299")
         assert results[0].path == "memory/299.md"  # the newest come first
         assert results.pending_vectors == 236
-        assert results.notices == ["236 chunks are not embedded yet, and found by words only. To embed all: kipu index"]
+        assert results.notices == [
+            "236 chunks are not embedded yet, and found by keywords only. To embed all: kipu index"
+        ]
         await memory._synchronizer.embeddings._background
         results = await memory.search("note3")
         assert (results[0].path, results.pending_vectors, results.notices) == ("memory/003.md", 0, [])

@@ -114,7 +114,7 @@ async def test_no_query_is_sent_to_a_provider_that_is_no_longer_configured(meani
         async with named(meaning(name), **known) as memory:
             results = await memory.search("note1", sync=False)
             assert results.degraded
-            assert results.notices == ["This search went by words. Nothing is embedded yet: kipu index"]
+            assert results.notices == ["This search used keywords only. Nothing is embedded yet: kipu index"]
     assert sent == []
 
 

@@ -39,11 +39,11 @@ async def test_a_missing_embedder_is_one_notice_and_searches_go_by_words(meaning
         assert results.degraded
         assert len(results.notices) == 1
         assert 'No embedder "hashng". Did you mean "hashing"?' in results.notices[0]
-        assert results.notices[0].startswith("This search went by words.")
+        assert results.notices[0].startswith("This search used keywords only.")
         assert results.pending_vectors == 3
         report = await memory.index()
         assert report.pending_vectors == 3
-        assert "searches go by words" in report.notices[0]
+        assert "searches use keywords only" in report.notices[0]
         assert any("hashng" in sentence for sentence in await memory.check())
 
 
@@ -149,4 +149,6 @@ async def test_the_embedder_with_more_vectors_answers_though_texts_are_pending(m
     async with named(meaning("other"), **known) as memory:
         results = await memory.search("note3", sync=False)
         assert (results[0].path, results.degraded) == ("memory/003.md", False)
-        assert results.notices == ["2 chunks are not embedded yet, and found by words only. To embed all: kipu index"]
+        assert results.notices == [
+            "2 chunks are not embedded yet, and found by keywords only. To embed all: kipu index"
+        ]

@@ -74,7 +74,7 @@ class TextCommand(click.Command):
             return super().parse_args(ctx, args)
         except click.NoSuchOption as error:
             message = (
-                f"{error.format_message()} Text that begins with a dash stands behind --: {ctx.command_path} -- TEXT"
+                f"{error.format_message()} Write text that begins with a dash after --: {ctx.command_path} -- TEXT"
             )
             raise click.NoSuchOption(error.option_name, message, ctx=ctx) from None
 

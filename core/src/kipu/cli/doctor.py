@@ -81,9 +81,9 @@ def _sqlite() -> Iterator[Finding]:
         connection.close()
     name = f"SQLite {driver.sqlite_version} by {driver.__name__}"
     if fts5:
-        yield Finding("ok", f"{name}, with FTS5: search by words")
+        yield Finding("ok", f"{name}, with FTS5: search by keywords")
     else:
-        yield Finding("problem", f"{name}, without FTS5: no search by words", "pip install pysqlite3")
+        yield Finding("problem", f"{name}, without FTS5: no search by keywords", "pip install pysqlite3")
     if not hasattr(driver.Connection, "enable_load_extension"):
         yield Finding(
             "hint",

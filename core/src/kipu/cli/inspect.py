@@ -87,7 +87,7 @@ async def status_command(output: Output, memory: Memory) -> None:
     output.line(f"pending         {len(status.pending):,}")
     output.line(f"chunker         {status.chunker}")
     output.line(f"strategy        {status.strategy}")
-    output.line(f"embedder        {status.embedder or 'none: search by words'}")
+    output.line(f"embedder        {status.embedder or 'none: search by keywords'}")
     if status.embedder:
         output.line(f"not embedded    {count(status.pending_vectors, 'chunk')}")
     if output.verbose:

@@ -181,7 +181,7 @@ async def forget_command(
 ) -> int:
     """Delete a text from its file, from every index and from the cache, for good.
 
-    The receipt says where the text stood, and that none of these places holds it any more.
+    The receipt says where the text was, and that none of these places has it any more.
     """
     if (place is None) == (query is None):
         raise click.UsageError("Give either a PLACE or a --query.")

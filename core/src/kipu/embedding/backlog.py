@@ -82,7 +82,7 @@ class Backlog:
             await self._write_refusals()
         notices.add(*self._refusals[:_NAMED_REFUSALS])
         if (more := len(self._refusals) - _NAMED_REFUSALS) > 0:
-            notices.add(f"... and {more} more; they are found by words, and retried by: kipu index")
+            notices.add(f"... and {more} more; they are found by keywords, and retried by: kipu index")
         self._report.pending = self.storage.pending
         return self._report
 

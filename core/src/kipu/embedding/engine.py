@@ -1,7 +1,7 @@
 """Keeps the vectors of an index up to date: when to embed what is pending, and how much of it.
 
-A failing embedder never breaks anything: what could not be embedded stays pending and is found by words, and the next
-run tries again. After a failure, the embedder is paused, so that no search waits for a provider that is down.
+A failing embedder never breaks anything: what could not be embedded stays pending and is found by keywords, and the
+next run tries again. After a failure, the embedder is paused, so that no search waits for a provider that is down.
 """
 
 from __future__ import annotations
@@ -144,7 +144,7 @@ class Embeddings:
         try:
             embedder = embedder or await self.embedders.configured()
         except PluginError as error:
-            self._context.notices.add(f"Nothing was embedded, and searches go by words. {error}")
+            self._context.notices.add(f"Nothing was embedded, and searches use keywords only. {error}")
             return EmbeddingReport(pending=(await VectorState.read(self._context)).pending(None))
         if embedder is None:
             return EmbeddingReport()

@@ -51,7 +51,7 @@ class Embedders:
     async def configured(self) -> ConfiguredEmbedder | None:
         """Return the embedder of the configuration, None if there is none.
 
-        :raises PluginError: it cannot be used; searches go by words.
+        :raises PluginError: it cannot be used; searches use keywords only.
         :raises ConfigurationError: it is configured with an invalid option or value.
         """
         choice = self._components.embedder_choice

@@ -132,5 +132,5 @@ class QueryEmbedder:
         return QueryEmbedding(space, vector, embedder.embedder.languages, share)
 
     def _by_words(self, reason: str) -> tuple[None, bool]:
-        self.context.notices.add(f"This search went by words. {reason}")
+        self.context.notices.add(f"This search used keywords only. {reason}")
         return None, True

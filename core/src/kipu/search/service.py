@@ -136,7 +136,7 @@ class SearchService:
         # If an earlier embedder answers, a notice has said so, and what is pending.
         if pending and space.identity == await self.synchronizer.embeddings.identity():
             chunks = "1 chunk is" if pending == 1 else f"{pending:,} chunks are"
-            self.context.notices.add(f"{chunks} not embedded yet, and found by words only. To embed all: kipu index")
+            self.context.notices.add(f"{chunks} not embedded yet, and found by keywords only. To embed all: kipu index")
         return pending
 
     async def _add_notices(self, snapshot: Snapshot, query: Query, *, found: bool) -> None:

@@ -55,7 +55,7 @@ async def read_status(context: Context, synchronizer: Synchronizer) -> Status:
     if not context.workspace.has_memory:
         notices.append(no_memory(context))
     if embedder is not None and (problem := await synchronizer.embeddings.problem()):
-        notices.append(f"Searches go by words. {problem}")
+        notices.append(f"Searches use keywords only. {problem}")
     return Status(
         workspace=str(context.workspace.root),
         files=len(files),

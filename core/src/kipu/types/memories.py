@@ -26,8 +26,8 @@ __all__ = [
 class Filtered:
     """A text as a `kipu.types.WriteFilter` lets it be written, and sentences for people about what it changed.
 
-    The sentences say what was changed and where, and never what stood there. ``secret`` is true where something was
-    taken out that must be written nowhere: the name of a file with such a thing in it is refused.
+    The sentences say what was changed and where, and never the text that was there. ``secret`` is true where
+    something was taken out that must be written nowhere: the name of a file with such a thing in it is refused.
     """
 
     text: str
@@ -75,7 +75,7 @@ class Place:
 
 @attrs.frozen
 class Note:
-    """What was written, and where: ``text`` as it now stands there.
+    """What was written, and where; ``text`` is what the file has there now.
 
     ``chunk`` is the name of its chunk, and None where that has its neighbours too: then it is named by its lines,
     ``str(note.place)``. ``duplicate_of`` is where the same was written before: then nothing was written, and the
@@ -103,7 +103,7 @@ class Note:
 
 @attrs.frozen
 class Trace:
-    """How often a text that was forgotten stood in one place, such as an index, before and after."""
+    """How often a forgotten text was in one place, such as an index, before and after."""
 
     place: str
     before: int
@@ -112,7 +112,7 @@ class Trace:
 
 @attrs.frozen
 class Receipt:
-    """Where a text that was forgotten stood, and that it stands there no more.
+    """Where a forgotten text was, and evidence that it is not there any more.
 
     ``sha256`` is that of the text, in UTF-8, so that the receipt proves what it is about without saying it.
     ``elsewhere`` are other places of the memory that say the same, which were left: forget them too, or keep them.

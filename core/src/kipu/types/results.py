@@ -167,8 +167,8 @@ class SearchResults(list[SearchResult]):
     """The results of a search, best first, and what the caller should know about them.
 
     ``stale`` is true when files changed that the search could not take into account, and ``pending`` names them.
-    ``degraded`` is true when the search had to go on with less than what was configured, as by words where the query
-    could not be embedded. ``pending_vectors`` is how many chunks could be found by words only, because they are not
+    ``degraded`` is true when the search had to go on with less than what was configured, as when the query
+    could not be embedded. ``pending_vectors`` is how many chunks could be found by keywords only, because they are not
     embedded yet. ``notices`` says why, in sentences for people. All are empty, 0 or false when all is well. ``absence``
     is a sentence that says why the file of ``search(..., explain_path=...)`` is not among the results.
     """
@@ -231,7 +231,7 @@ class IndexReport:
     may yet be read are ``pending``, and what the index has of them is kept. ``missing`` names folders that are
     configured or were indexed before and are not there now: what the index holds of them is kept until they come back
     or until ``index(prune=True)``. ``embedded`` is how many texts were embedded, and ``pending_vectors`` how many
-    chunks are found by words only until they are. ``notices`` are sentences for people.
+    chunks are found by keywords only until they are. ``notices`` are sentences for people.
     """
 
     added: int = 0
@@ -272,7 +272,7 @@ class Status:
 
     ``sources`` are the labels with the number of their files; ``pending``, ``skipped``, ``missing`` and ``notices``
     mean the same as in an `IndexReport`. ``index_bytes`` is the size of the index on disk. ``embedder`` is the name of
-    the embedder in use, None where searches go by words. ``vectors`` counts the chunks that have a vector, by the
+    the embedder in use, None where searches use keywords only. ``vectors`` counts the chunks that have a vector, by the
     identity of the embedder: several may have vectors side by side. ``pending_vectors`` counts the chunks without a
     vector of the embedder in use.
     """

@@ -85,7 +85,7 @@ class Hybrid(StrategyBase):
     whose best score is below a half counts less in proportion; one that searches by vectors counts less where the
     embedder does not know the language of the query.
 
-    Scores are explained in `kipu_strategy_hybrid.fusion`: they are high where the strategies are sure of themselves.
+    Scores are explained in `kipu_strategy_hybrid.fusion`: they are high where the strategies find a clear match.
     """
 
     weights: Mapping[str, float] = option(
