@@ -296,3 +296,17 @@ def test_a_long_file_of_anything_can_be_changed(unit):
     changed, line = append(file, ["- new"])
     assert changed.plain_lines[line - 1] == "- new"
     assert remove(changed, Target("", "", line, line, "- new")) is not None
+
+
+@pytest.mark.parametrize("unit", [" ", "\t", "#", " #", "# ", "x ", "> ", "- ", "`", "日"])
+def test_a_long_heading_is_read(unit):
+    filler = unit * (200_000 // len(unit))
+    for line in (f"x{filler}y", f"# x{filler}y"):
+        assert check_heading(line) in line
+
+
+async def test_a_long_line_stays_when_an_entry_is_added(memory, write):
+    line = f"# x{' ' * 200_000}y"
+    file = write("memory/a.md", f"{line}\n\n- One.\n")
+    await memory.remember("Two.", file="a.md", heading="Plans")
+    assert file.read_text("utf-8") == f"{line}\n\n- One.\n\n## Plans\n\n- Two.\n"

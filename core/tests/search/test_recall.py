@@ -148,3 +148,16 @@ async def test_a_budget_too_small_for_the_best_result_is_reported(memory, write)
 @pytest.mark.parametrize(("text", "tokens"), [("", 0), ("abcd", 1), ("abcde", 2), ("日本", 2), ("é", 1), ("ab日本", 3)])
 def test_tokens_are_estimated(text, tokens):
     assert estimate_tokens(text) == tokens
+
+
+@pytest.mark.parametrize("unit", ["<kipu-memories> ", "</kipu-memories>", "<kipu-memories><", "<", "< /", "<\n"])
+def test_only_quotations_are_removed_from_a_long_text(unit):
+    text = unit * (200_000 // len(unit))
+    assert without_recalled(text) == text
+    assert without_recalled(f"{text}<kipu-memories>old</kipu-memories>\nnew") == f"{text}new"
+
+
+@pytest.mark.parametrize("unit", [" ", "< ", "</\n", "\t"])
+async def test_a_chunk_that_is_too_long_is_not_quoted(memory, write, unit):
+    write("memory/a.md", f"valkey <{unit * (200_000 // len(unit))}/memory>")
+    assert not await memory.recall("valkey")

@@ -101,3 +101,8 @@ def test_a_word_that_is_in_the_text_is_in_its_snippet(text, place):
 
 def test_a_query_may_be_a_whole_page():
     assert snippet(LONG, FILLER * 500).startswith("Nothing of interest")
+
+
+@pytest.mark.parametrize("unit", [" ", "\t", "x ", "<", '"', "\\", "> ", "ä", "日"])
+def test_a_long_line_of_anything_is_cut(unit):
+    assert len(snippet(f"x{unit * (200_000 // len(unit))}y", "y")) <= 600

@@ -1,8 +1,8 @@
 """Change memory files: one by a rename, several all or none.
 
-What a file is to say is written to a temporary file first and renamed over the file, so that the file says at every
-moment what it said before or what it says afterwards. For several files, a journal is written before the first rename;
-the next process that takes the lock finishes what a killed process began.
+New content is written to a temporary file and renamed over the file, so that the file has its old or its new content at
+every moment. For several files, a journal is written before the first rename: the next process that takes the lock
+finishes what a killed process began.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _DAY_SECONDS = 86_400
 
 @attrs.frozen
 class FileChange:
-    """What a file says before and after; None for a file that does not exist. ``real`` is its real path.
+    """The content of a file before and after; None if it does not exist. ``real`` is its real path.
 
     A new file gets the permissions of the file ``like``, if that is given.
     """
@@ -54,7 +54,7 @@ class FileChange:
 
 @attrs.frozen
 class Step:
-    """A change as the journal has it: the digests before and after, and the file with what it says afterwards."""
+    """A change as the journal has it: digests before and after, and the temporary file with the new content."""
 
     real: str
     temporary: str
@@ -63,7 +63,7 @@ class Step:
 
     @property
     def old(self) -> str:
-        """Where the old file is kept until it is compared with what it should have said."""
+        """Where the old file is kept until its content has been compared with what was expected."""
         return f"{self.temporary}.old"
 
 
@@ -92,7 +92,7 @@ class Transactions:
     def commit(self, changes: Sequence[FileChange]) -> None:
         """Make all changes or none.
 
-        :raises FileChangedError: a file does not say what it should have said before. Nothing was changed.
+        :raises FileChangedError: the content of a file is not as expected. Nothing was changed.
         :raises MemoryFileError: a file cannot be written.
         """
         steps: list[Step] = []
@@ -187,9 +187,9 @@ class Transactions:
     # --- recovery ----------------------------------------------------------------------------------------------------
 
     def recover(self) -> None:
-        """Finish what a killed process began: each file that still says what it said before is changed.
+        """Finish what a killed process began: each file that still has its old content gets the new one.
 
-        A file that says something else keeps it; what Kipu would have written is kept beside it.
+        A file with any other content keeps it, and the new content is kept beside it.
 
         :raises MemoryFileError: it cannot be finished now; or the folder for temporary files cannot be made.
         """
@@ -246,7 +246,7 @@ class Transactions:
 
 
 def _prepare(change: FileChange, temporary: str) -> None:
-    """Write what a file is to say to a temporary file, with the permissions of the file."""
+    """Write the new content of a file to a temporary file, with the permissions of the file."""
     if change.after is None:
         return
     os.makedirs(os.path.dirname(change.real), exist_ok=True)

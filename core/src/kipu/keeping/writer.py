@@ -80,7 +80,7 @@ class Writer:
     async def commit(self, *changes: FileChange) -> None:
         """Make all changes or none. Call it with the lock held.
 
-        :raises FileChangedError: a file does not say what it should have said before. Nothing was changed.
+        :raises FileChangedError: the content of a file is not as expected. Nothing was changed.
         :raises MemoryFileError: a file cannot be written.
         """
         await shielded(asyncio.to_thread(self.transactions.commit, changes))  # what has begun is finished

@@ -88,8 +88,8 @@ def scan(lines: Sequence[str], first: int = 0, *, tolerant: bool = False) -> lis
     It looks no further into the syntax than where a text may be cut. What it does not know is a paragraph.
 
     :param tolerant: end a fence or a comment only at a line that is neither indented nor an item, and read one that is
-        never ended as text. So what an entry says never changes what stands above it, and a fence that was left open
-        hides no entries. By default, as in CommonMark, such a fence or comment runs to the end of the text.
+        never ended as text. So the text of an entry never changes how the lines above it are read, and a fence that
+        was left open hides no entries. By default, as in CommonMark, these run to the end of the text.
     """
     scanner = _Scanner(lines, tolerant)
     index = first
