@@ -14,19 +14,14 @@ from kipu.errors import EmbedderBusyError, EmbedderError, TextTooLongError
 from kipu.options import languages, number, option, optional, whole_number
 from kipu.types import EmbedderBase
 
-from .failures import Errors, Request
-from .keys import (
-    address_option,
-    check_provider,
-    find_key,
-    key_option,
-    model_option,
-    refuse_missing_key,
-    source_of_key,
-)
+from .failures import Errors
+from .options import address_option, key_option, model_option
+from .target import Target
 
 if TYPE_CHECKING:
     from kipu.types import Embedder, Register, Role, Vectors
+
+    from .failures import Request
 
 __all__ = ["LitellmEmbedder"]
 
@@ -164,31 +159,15 @@ class LitellmEmbedder(EmbedderBase):
         return np.array(rows, dtype=np.float32)
 
     def _prepare(self, role: Role) -> tuple[Request, dict[str, Any]]:
-        """Return all that a request needs but its texts; import LiteLLM, which takes seconds the first time."""
-        from .library import load, provider_of
-
-        key = find_key(self.api_key, self.model, _ERRORS)
-        if key is None:
-            refuse_missing_key(self.model, _ERRORS)
-        litellm = load(_ERRORS)
-        provider = provider_of(litellm, self.model, self.api_base, _ERRORS)
-        if key is None:
-            check_provider(litellm, provider, self.model, _ERRORS)
-        options: dict[str, Any] = {
-            "model": self.model,
-            "api_base": self.api_base,
-            "api_key": key,
-            "timeout": self.timeout,
-            "max_retries": 0,
-            "caching": False,
-            **_ROLES.get(provider, {}).get(role, {}),
-            **_REFUSE_LONG_TEXTS.get(provider, {}),
-        }
+        """Return all that a request needs but its texts."""
+        target = Target(self.model, self.api_base, self.api_key, _ERRORS)
+        request, provider, options = target.prepare(self.timeout)
+        options |= _ROLES.get(provider, {}).get(role, {}) | _REFUSE_LONG_TEXTS.get(provider, {})
         if self.dimensions is not None:
             options["dimensions"] = self.dimensions
             if provider == "openai":  # LiteLLM knows OpenAI's own models; other servers speak its protocol too
                 options["allowed_openai_params"] = ["dimensions"]
-        return Request(self.model, self.timeout, key, source_of_key(self.api_key, provider), _ERRORS), options
+        return request, options
 
     async def _embed(self, texts: Sequence[str], request: Request, options: dict[str, Any]) -> list[Any]:
         from .library import send

@@ -16,22 +16,17 @@ from kipu.errors import ConversationTooLongError, FlusherBusyError, FlusherError
 from kipu.options import number, option, optional, whole_number
 from kipu.types import Distillation, FlusherBase
 
-from .failures import Errors, Request, quoted
-from .keys import (
-    address_option,
-    check_provider,
-    find_key,
-    key_option,
-    model_option,
-    refuse_missing_key,
-    source_of_key,
-)
+from .failures import Errors, quoted
+from .options import address_option, key_option, model_option
+from .target import Target
 from .transcript import transcript
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from kipu.types import Flusher, Message, Register
+
+    from .failures import Request
 
 __all__ = ["LitellmFlusher"]
 
@@ -128,35 +123,28 @@ class LitellmFlusher(FlusherBase):
         return _distillation(response, request.model, options.get("num_ctx", 0) - self.max_tokens)
 
     def _prepare(self, model: str) -> tuple[Request, dict[str, Any]]:
-        """Return all that a request needs but its messages; import LiteLLM, which takes seconds the first time."""
-        from .library import load, provider_of
-
+        """Return all that a request needs but its messages."""
         self._check_key(model)
-        litellm = load(_ERRORS)
-        provider = provider_of(litellm, model, None, _ERRORS)
-        is_configured = model == self.model or provider == provider_of(litellm, self.model, None, _ERRORS)
-        api_key = self.api_key if is_configured else None
-        key = find_key(api_key, model, _ERRORS)
-        if key is None:
-            check_provider(litellm, provider, model, _ERRORS)
-        options: dict[str, Any] = {
-            "model": model,
-            "api_base": self.api_base if is_configured else None,
-            "api_key": key,
-            "timeout": self.timeout,
+        is_configured = model == self.model or self._provider_of(model) == self._provider_of(self.model)
+        target = Target(model, self.api_base, self.api_key, _ERRORS) if is_configured else _elsewhere(model)
+        request, provider, options = target.prepare(self.timeout)
+        options |= {
             "max_tokens": self.max_tokens,
             "temperature": self.temperature,
             "drop_params": True,  # the temperature, for models that take none
-            "max_retries": 0,
             "num_retries": 0,
-            "caching": False,
         }
         if provider in {"ollama", "ollama_chat"}:
             # LiteLLM's "ollama" does not report an answer that was cut off. Ollama itself cuts what is longer than its
             # window silently, and its usual window is small.
             options["model"] = f"ollama_chat/{model.partition('/')[2]}"
             options["num_ctx"] = (self.window or _USUAL_WINDOW) + self.max_tokens
-        return Request(model, self.timeout, key, source_of_key(api_key, provider), _ERRORS), options
+        return request, options
+
+    def _provider_of(self, model: str) -> str:
+        from .library import load, provider_of
+
+        return provider_of(load(_ERRORS), model, None, _ERRORS)
 
     def _check_key(self, model: str) -> None:
         """Check that there may be a key, as far as that is known without importing LiteLLM.
@@ -165,9 +153,14 @@ class LitellmFlusher(FlusherBase):
         """
         provider, configured = model.partition("/")[0], self.model.partition("/")
         if self.api_key is not None and provider == configured[0]:
-            find_key(self.api_key, model, _ERRORS)
+            Target(model, None, self.api_key, _ERRORS).check_key()
         elif self.api_key is None or configured[1]:
-            refuse_missing_key(model, _ERRORS)
+            _elsewhere(model).check_key()
+
+
+def _elsewhere(model: str) -> Target:
+    """Return a target that does not use the configured address and key."""
+    return Target(model, None, None, _ERRORS)
 
 
 @hookimpl
