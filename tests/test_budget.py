@@ -107,27 +107,28 @@ NONE = {
     "guards of components outside plugins/": guards,
     "private words": private_words,
 }
-# What is not reached yet. A mark that is not needed any more fails: remove it.
-NOT_YET = {
-    "lines of the kernel",
-    "lines without the services",
-    "lines of the tour",
-    "lines of memory.py",
-    "lines that `from kipu import Memory` loads",
+# What is over its limit may not grow further. Lower a figure with what it counts; delete it when the limit is kept.
+OVER = {
+    "lines of the kernel": 13_950,
+    "lines without the services": 9_200,
+    "lines of the tour": 3_210,
+    "lines of memory.py": 692,
+    "lines that `from kipu import Memory` loads": 9_100,
 }
 
 
-def figures(names):
-    marks = pytest.mark.xfail(reason="the rooms are being rebuilt", strict=True)
-    return [pytest.param(name, marks=marks if name in NOT_YET else ()) for name in names]
-
-
-@pytest.mark.parametrize("name", figures(BUDGET))
+@pytest.mark.parametrize("name", BUDGET)
 def test_the_budget_is_kept(name):
     measure, limit = BUDGET[name]
-    assert measure() <= limit
+    assert measure() <= OVER.get(name, limit)
 
 
-@pytest.mark.parametrize("name", figures(NONE))
+@pytest.mark.parametrize("name", OVER)
+def test_what_is_over_its_limit_is_so_still(name):
+    measure, limit = BUDGET[name]
+    assert measure() > limit
+
+
+@pytest.mark.parametrize("name", NONE)
 def test_there_are_none(name):
     assert not NONE[name]()

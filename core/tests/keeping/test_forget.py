@@ -182,6 +182,13 @@ async def test_a_text_that_is_in_a_file_twice_is_forgotten_once(notebook, worksp
     assert [str(place) for place in receipt.elsewhere] != []
 
 
+async def test_the_beginning_of_a_word_is_not_the_same_text(notebook, write):
+    write("memory/a.md", "# S\n\ndogs\n")
+    write("memory/b.md", "# Saturday\n\ncats\n")
+    receipt = await notebook.forget(path="memory/a.md", start=1)
+    assert list(receipt.elsewhere) == []
+
+
 async def test_a_text_of_several_chunks_is_found_elsewhere(notebook, workspace):
     said = "\n\n".join(f"paragraph {number} of zebras" for number in range(40))
     for name in ("a", "b"):
