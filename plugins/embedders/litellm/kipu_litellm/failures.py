@@ -104,7 +104,7 @@ def _refusal(error: Exception, request: Request, response: Any, body: str) -> Ki
     model, errors, status = request.model, request.errors, response.status_code
     quote = quoted(_message_in(body, status), request.key)
     if status in {401, 403} or isinstance(error, litellm.AuthenticationError):
-        reason = f": {quote}" if status == 403 else "."  # what is said of a wrong key often has a part of it
+        reason = f": {quote}" if status == 403 else "."  # the message about a wrong key often has a part of it
         return errors.failed(f"{model} refused the key ({status}){reason} It came from {request.source_of_key}.")
     if status == 404:
         return errors.failed(f"There is no {model} at that provider or address (404): {quote}")

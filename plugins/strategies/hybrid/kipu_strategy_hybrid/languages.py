@@ -1,7 +1,7 @@
-"""Which part of a text is written in a script that none of an embedder's languages uses.
+"""The share of a text that is written in a script that none of an embedder's languages uses.
 
-No more is told of a language than its script: German is not told from English. Unicode's names of characters start with
-the name of their script, which is enough for letters.
+Only scripts are recognized, so German and English count as the same. Unicode's names of characters begin with the name
+of their script, which is enough for letters.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ _SCRIPTS = {
 
 
 def foreign_share(text: str, languages: Sequence[str] | None) -> float:
-    """Return the part of a text's letters, from 0 to 1, whose script none of the languages uses.
+    """Return the share of a text's letters, from 0 to 1, whose script none of the languages uses.
 
     0 where the languages are not known, and of a text without letters.
     """

@@ -37,7 +37,7 @@ MINIMUM_CANDIDATES = 300
 """How many chunks are ranked with care, at least; from 300 on, more change no figure that we measure."""
 
 MAXIMUM_VISITED = 2_000
-"""How many occurrences of terms a search looks at before it begins to pass over the commoner half of its terms."""
+"""How many occurrences of terms a search looks at before it ignores the commoner half of its terms."""
 
 _WEIGHT = number(0, 1_000)
 
@@ -77,7 +77,7 @@ class Keyword(StrategyBase):
         return 1
 
     async def create(self, connection: aiosqlite.Connection) -> None:
-        """Make empty tables."""
+        """Create empty tables."""
         await tables.create(connection)
 
     async def add(self, connection: aiosqlite.Connection, chunks: Sequence[StoredChunk]) -> None:
@@ -85,7 +85,7 @@ class Keyword(StrategyBase):
         await tables.add(connection, chunks)
 
     async def remove(self, connection: aiosqlite.Connection, chunk_ids: Sequence[int]) -> None:
-        """Forget chunks."""
+        """Remove chunks."""
         await tables.remove(connection, chunk_ids)
 
     async def scrub(self, connection: aiosqlite.Connection) -> None:
@@ -107,16 +107,16 @@ class Keyword(StrategyBase):
     async def score(self, query: Query, index: Index, ids: Sequence[int]) -> dict[int, float]:
         """Return the scores of chunks, on the scale of those of a search; 0.0 for a chunk without a word of the query.
 
-        Nothing is said of chunks that are not indexed, nor of any where the query has no words.
+        Chunks that are not indexed have no score, and none has one if the query has no words.
         """
         terms = read_terms(query.text)
         if not terms.alternatives or not ids:
             return {}
-        asked = await tables.load(index.connection, ids)
-        scores = dict.fromkeys((candidate.id for candidate in asked), 0.0)
-        touched = [candidate for candidate in asked if has_any(candidate, terms.alternatives)]
-        if touched:  # else the search, whose best chunk gives the scale, would be for nothing
-            ranked = await self._ranked(query, index, touched)
+        candidates = await tables.load(index.connection, ids)
+        scores = dict.fromkeys((candidate.id for candidate in candidates), 0.0)
+        matching = [candidate for candidate in candidates if has_any(candidate, terms.alternatives)]
+        if matching:  # else the search, whose best chunk gives the scale, would be for nothing
+            ranked = await self._ranked(query, index, matching)
             scores |= {chunk_id: score for chunk_id, score in ranked if chunk_id in scores}
         return scores
 

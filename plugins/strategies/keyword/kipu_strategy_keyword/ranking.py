@@ -7,7 +7,7 @@ which is positive even in a corpus of one chunk. A chunk that has no term itself
 is worth half of that.
 
 The score of the most relevant chunk is its *coverage*: the share of the query's terms that it has, weighted by idf, so
-that it is 1 if it has them all and next to nothing if it has one that is everywhere. The others' scores are in
+that it is 1 if it has them all and almost 0 if it has one that is everywhere. The others' scores are in
 proportion to their relevance. If some terms are required, every required term that a chunk has outweighs all
 the rest: with *m* of them, the score is ``(required terms that it has + the score above) / (m + 1)``.
 """
@@ -27,11 +27,11 @@ __all__ = ["Candidate", "Corpus", "Frequency", "Weights", "cover", "has_any", "r
 K1 = 1.2
 B = 0.75
 AROUND = 0.5
-"""What a chunk is worth that has no word of the query itself, but only stands beside one that has."""
+"""The worth of a chunk that has no word of the query itself, but is beside one that has."""
 
 
 class Weights(NamedTuple):
-    """What an occurrence counts in each field, one in the text being 1, and the share of the file's BM25."""
+    """The weight of an occurrence in each field, one in the text being 1, and the share of the file's BM25."""
 
     heading: float
     context: float
@@ -74,13 +74,15 @@ class Candidate(NamedTuple):
 
     @property
     def whole(self) -> str:
-        """All fields: what contains a term's needle if any of them does."""
+        """All fields as one text, for a quick look whether any of them has a term."""
         return f"{self.text}{self.context}{self.heading}{self.identifiers}{self.path}"
 
 
 class _Found(NamedTuple):
-    """What a chunk has of a query: for each term that it contains, the term's number, how often it is there (weighted),
-    how often it adds to the file, and the share of it that is covered: 1, or 0.5 where only the context has it.
+    """The terms of a query in a chunk.
+
+    For each: its number, how often it occurs (weighted), how often it adds to the file, and the share of it that is
+    covered: 1, or 0.5 where only the context has it.
     """
 
     candidate: Candidate
@@ -97,8 +99,8 @@ def rank(
 ) -> list[tuple[int, float]]:
     """Return the ids of the candidates with their scores in [0, 1], best first.
 
-    ``frequencies`` has every term of the query, those that are nowhere too. ``others`` are ranked with the candidates,
-    and on their scale, which they do not change.
+    ``frequencies`` has every term of the query, including those that are nowhere. ``others`` are ranked with the
+    candidates, on their scale, which they do not change.
     """
     needles = [term.needle for term in frequencies]
     chunk_idfs = [_idf(corpus.chunks, frequency.chunks) for frequency in frequencies.values()]
@@ -129,7 +131,7 @@ def rank(
 
 
 def has_any(candidate: Candidate, terms: Iterable[Term]) -> bool:
-    """Tell whether a candidate has any of the terms, in any field."""
+    """Return whether a candidate has any of the terms, in any field."""
     whole = candidate.whole
     return any(term.needle in whole for term in terms)
 

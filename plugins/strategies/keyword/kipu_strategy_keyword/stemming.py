@@ -34,7 +34,7 @@ _WORD = re.compile("[a-z]+")
 
 
 class Stems(dict[str, str]):
-    """A word in lower case -> its stem, computed when it is first asked for; what is no English word is its own."""
+    """The stem of each word in lower case, computed when it is first needed; words of other scripts are their own."""
 
     def __missing__(self, word: str) -> str:
         if len(self) >= MAXIMUM_STEMS:
@@ -63,7 +63,7 @@ def _ends_in_double_consonant(stem: str) -> bool:
 
 
 def _ends_short(stem: str) -> bool:
-    """Tell whether the stem ends in consonant, vowel, consonant, the last not being w, x or y (Porter's *\\*o*)."""
+    """Return whether the stem ends in consonant, vowel, consonant, the last not being w, x or y (Porter's *\\*o*)."""
     return _shape(stem).endswith("cvc") and stem[-1] not in "wxy"
 
 

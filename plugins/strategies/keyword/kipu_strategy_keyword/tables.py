@@ -73,7 +73,7 @@ _PARAMETERS = 900  # of one statement: some builds of SQLite take no more than 9
 
 
 async def create(connection: aiosqlite.Connection) -> None:
-    """Make empty tables in the place of those that there may be."""
+    """Create empty tables; drop existing ones first."""
     for statement in _SCHEMA:
         await connection.execute(statement)
 
@@ -98,7 +98,7 @@ async def add(connection: aiosqlite.Connection, chunks: Sequence[StoredChunk]) -
 
 
 async def remove(connection: aiosqlite.Connection, chunk_ids: Iterable[int]) -> None:
-    """Forget chunks; ids that are not indexed are passed over."""
+    """Remove chunks; ids that are not indexed are ignored."""
     rows = [(chunk_id,) for chunk_id in chunk_ids]
     await connection.executemany("DELETE FROM keyword WHERE rowid = ?", rows)
     await connection.executemany("DELETE FROM keyword_chunks WHERE id = ?", rows)
@@ -118,7 +118,7 @@ def _rows(
     """Yield the row of each chunk, and append its id, its lengths and its path to ``lengths``."""
     for chunk in chunks:
         path, heading, context, text = map(tokens.fold, (chunk.path, chunk.heading, chunk.context, chunk.text))
-        in_path = tokens.words(_telling(path))
+        in_path = tokens.words(_distinctive(path))
         in_heading = tokens.words(heading)
         in_context = [word for word in tokens.words(context) if word not in tokens.STOP_WORDS]
         in_text = tokens.words(text)
@@ -129,8 +129,8 @@ def _rows(
         lengths.append((chunk.id, length, len(in_text), chunk.path))
 
 
-def _telling(path: str) -> str:
-    """Return the part of a path that tells files apart: without the first folder and the suffix."""
+def _distinctive(path: str) -> str:
+    """Return the part of a path that distinguishes files: without the first folder and the suffix."""
     folder, slash, rest = path.partition("/")
     return (rest if slash else folder).rpartition(".")[0]
 
@@ -145,7 +145,7 @@ async def measure_corpus(connection: aiosqlite.Connection) -> Corpus:
 async def measure_frequencies(connection: aiosqlite.Connection, terms: Sequence[Term]) -> dict[Term, Frequency]:
     """Return how many chunks and files each of the terms is in, in any of their fields.
 
-    The number of files is estimated from the first 2,000 chunks: it hardly matters for a term that is so common.
+    The number of files is estimated from the first 2,000 chunks: it hardly matters for a term that common.
     """
     found: dict[Term, Frequency] = {}
     values = ", ".join(f"({number}, ?)" for number in range(len(terms)))

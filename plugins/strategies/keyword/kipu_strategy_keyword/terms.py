@@ -1,4 +1,4 @@
-"""From what a user typed to what is looked for: any text is a query, and none of it is a syntax."""
+"""From the text of a query to terms: any text is a query, and there is no syntax."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ class Term(NamedTuple):
 
     @property
     def needle(self) -> str:
-        """What a text of tokens, with a space before and after each, contains if it contains the term."""
+        """The part of a text of tokens, with a space before and after each, that shows that the term is in it."""
         return f" {self.token}" if self.prefix else f" {self.token} "
 
 
 class Terms(NamedTuple):
-    """What a query looks for: ``alternatives``, of which more are better, and ``required`` ones, which come first."""
+    """The terms of a query: ``alternatives``, of which more are better, and ``required`` ones, which come first."""
 
     alternatives: list[Term]
     required: list[Term]
@@ -72,5 +72,5 @@ def _phrase(words: list[str]) -> Term | None:
 
 
 def _is_run_end(before: str, word: str) -> bool:
-    """Tell whether ``word`` is one of the shorter n-grams that end a run: y in xy, y."""
+    """Return whether ``word`` is one of the shorter n-grams that end a run: y in xy, y."""
     return before[1:] == word and len(word) < tokens.n_gram_length(word)

@@ -34,13 +34,13 @@ STOP_WORDS = frozenset(
         "whose why will with won would wouldn you your yours yourself yourselves"
     ).split()
 )
-"""The stems of English words that say little of what a text is about. In other languages, their frequency says so."""
+"""The stems of common English words. In other languages, their frequency shows how common words are."""
 
 MOST_ENDINGS = 8
 """How many endings of a path are indexed besides the whole: ``app/main.py`` and ``main.py`` of ``src/app/main.py``."""
 
 LONGEST_IDENTIFIER = 200
-"""In characters. What is longer is encoded data, and its words are enough."""
+"""In characters. Longer ones are encoded data, and their words are enough."""
 
 # Scripts without spaces between words. A character of Chinese, Japanese or Korean is a syllable or a word, and two of
 # them tell a text from another; letters of Thai, Lao, Burmese and Khmer need three.
@@ -136,7 +136,7 @@ def _parts(identifier: str) -> list[str]:
 
 
 def is_strong(token: str) -> bool:
-    """Tell whether a token can only be meant literally: a name, a number or a path, and no word or compound of words.
+    """Return whether a token is a name, a number or a path, and not a word or compound of words.
 
     ``zx-99817``, ``foo_bar``, ``e1234``, ``main.py`` and ``c++`` are; ``well-known``, ``20-year-old``, ``and/or``,
     ``e.g`` and ``3.5`` are not.
