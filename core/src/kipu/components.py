@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from .errors import ConfigurationError, KipuError
+from .errors import ConfigurationError, KipuError, PluginFailedError
 from .index.strategy_tables import indexed_strategies
 from .plugins.build import build_component, name_of
 from .plugins.kinds import FALLBACK_STRATEGY, KINDS
@@ -133,9 +133,20 @@ class Components:
         return self._registered_stages
 
     def filters(self) -> list[WriteFilterAdapter]:
-        """Return the write filters, in order: the configured ones, or the standard ones that are installed."""
+        """Return the write filters, in order: the configured ones, or the standard ones that are installed.
+
+        :raises PluginFailedError: a standard one is installed, but failed to load: secrets must not pass it by.
+        """
         choices = self._config.writing.filters
-        choices = self._standard("filter") if choices is None else choices
+        if choices is None:
+            for name in KINDS["filter"].standard:
+                if broken := self._plugins.broken(KINDS["filter"].distribution(name)):
+                    raise PluginFailedError(
+                        f'The write filter "{name}" ({broken.label}) failed to load, and nothing is written without '
+                        f"it: {broken.reason}. Upgrade it: pip install -U {broken.distribution}. To write without it, "
+                        "set this in kipu.toml: [writing] filters = []"
+                    )
+            choices = self._standard("filter")
         return [self._build_once("filter", choice, f"writing.filters[{n}]") for n, choice in enumerate(choices)]
 
     def flusher(self, model: str | None) -> FlusherAdapter:

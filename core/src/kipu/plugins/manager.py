@@ -233,6 +233,10 @@ class Plugins:
             )
         return options[name]
 
+    def broken(self, distribution: str | None) -> PluginInfo | None:
+        """Return the plugin of a distribution that is installed but failed to load, None if there is none."""
+        return next((info for info in self.infos if info.state == "broken" and info.distribution == distribution), None)
+
     def not_in_use(self) -> str:
         """Return a sentence about the plugins that are blocked or broken, for messages on what is missing."""
         skipped = [f"{info.label} ({info.reason})" for info in self.infos if info.state != "active"]

@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 import sample_keys
 
-from kipu.errors import ConfigurationError
+from kipu import Memory
+from kipu.errors import ConfigurationError, PluginFailedError
 from kipu.types import WriteFilter
 from kipu_filter_redact import Redact, kipu_register_write_filters
 
@@ -293,3 +294,13 @@ def test_texts_can_be_filtered_in_many_threads(capfd):
     with ThreadPoolExecutor(8) as threads:
         assert list(threads.map(lambda text: redact.filter(text, "memory/notes.md"), texts * 4)) == alone * 4
     assert capfd.readouterr() == ("", "")
+
+
+async def test_nothing_is_written_if_it_fails_to_load(tmp_path, monkeypatch):
+    (tmp_path / "memory").mkdir()
+    monkeypatch.setitem(sys.modules, "kipu_filter_redact", None)  # importing it fails
+    async with Memory(tmp_path) as memory:
+        with pytest.raises(PluginFailedError, match="failed to load, and nothing is written without it"):
+            await memory.remember("The key is alpha.", file="notes.md")
+        assert any("redact" in problem for problem in await memory.check())
+    assert list((tmp_path / "memory").iterdir()) == []
