@@ -252,6 +252,19 @@ async def test_a_failed_item_does_not_affect_the_others(is_async):
     assert str(found[1]).startswith('The strategy "mine" failed on 0: ZeroDivisionError')
 
 
+@pytest.mark.parametrize("error", [asyncio.CancelledError, SystemExit, KeyboardInterrupt])
+async def test_whatever_an_item_raises_does_not_affect_the_others(error):
+    def chunk(self, item):
+        if item == 0:
+            raise error("not now")
+        return item
+
+    adapter = adapted(component(chunk=chunk))
+    found = await adapter.call_each("chunk", [1, 0, 3], doing=lambda item: f"on {item}", check=lambda a, _: a)
+    assert (found[0], found[2]) == (1, 3)
+    assert str(found[1]) == f'The strategy "mine" failed on 0: {error.__name__}: not now.'
+
+
 async def test_an_item_that_takes_too_long_does_not_affect_the_others():
     end = threading.Event()
 

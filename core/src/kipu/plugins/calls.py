@@ -124,7 +124,7 @@ class Adapter:
             for item in items:
                 try:
                     outcomes.append(check(function(item), item))
-                except (Exception, SystemExit) as error:  # noqa: BLE001 (it is returned)
+                except BaseException as error:  # noqa: BLE001 (it is returned; nothing cancels a thread)
                     outcomes.append(self._failed(doing(item), error))
 
         thread = asyncio.ensure_future(self._in_thread(run))
