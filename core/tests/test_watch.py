@@ -442,9 +442,10 @@ async def test_watching_survives_a_damaged_index(config, write, workspace):
         assert rows(workspace)["files"]
 
 
-async def test_a_failing_callback_is_reported_once_and_called_again(config, write):
+@pytest.mark.parametrize("error", [ValueError, SystemExit, asyncio.CancelledError])
+async def test_a_failing_callback_is_reported_once_and_called_again(config, write, error):
     def refuse(event: str, path: str, summary: FileSummary) -> None:
-        raise ValueError("not now")
+        raise error("not now")
 
     async with watched(config()) as watching:
         watching.on_event = refuse
@@ -452,7 +453,7 @@ async def test_a_failing_callback_is_reported_once_and_called_again(config, writ
             write(f"memory/{number}.md", f"note {number}\n")
             await watching.expect(("added", f"memory/{number}.md", "1 chunk"))
         await watching.until(lambda: watching.problems)
-        assert watching.problems == ["The on_event callback failed. ValueError: not now"]
+        assert watching.problems == [f"The on_event callback failed. {error.__name__}: not now"]
 
 
 @NO_LINKS

@@ -300,16 +300,21 @@ def _compare(before: Mapping[str, KnownFile], after: Mapping[str, KnownFile]) ->
     return sorted(changes, key=lambda change: change[1])
 
 
-async def _failure_of(callback: Callable[..., object], *arguments: Any) -> Exception | None:
+async def _failure_of(callback: Callable[..., object], *arguments: Any) -> BaseException | None:
     """Call a function, or await a coroutine function, and return what it raised."""
+    task = asyncio.current_task()
     try:
         answer = callback(*arguments)
         if inspect.isawaitable(answer):
             await answer
-    except Exception as error:  # noqa: BLE001 (it is not ours, and watching outlives it)
+    except asyncio.CancelledError as error:
+        if task is not None and task.cancelling():
+            raise
+        return error  # of a task that the callback awaited
+    except (Exception, SystemExit) as error:  # noqa: BLE001 (it is not ours, and watching outlives it)
         return error
     return None
 
 
-def _describe(error: Exception) -> str:
+def _describe(error: BaseException) -> str:
     return str(error) if isinstance(error, KipuError) else f"{type(error).__name__}: {error}"
