@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import os
 import subprocess
 import sys
 import threading
@@ -125,6 +126,32 @@ def test_a_closed_memory_refuses_calls(config):
     memory.close()
     with pytest.raises(MemoryClosedError, match=r"^This memory is closed\. Open another one: Memory\(workspace\)$"):
         memory.search("anything")
+
+
+@pytest.mark.parametrize("error", [SystemExit, KeyboardInterrupt])
+def test_a_callback_may_leave_the_program(config, write, error):
+    write("memory/a.md", "valkey")
+    with Memory(config()) as memory:
+
+        def confirm(result: Any) -> bool:
+            raise error("quit")
+
+        with pytest.raises(error, match="quit"):
+            memory.forget_found("valkey", confirm)
+        assert memory.search("valkey")
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork")
+def test_a_forked_process_can_close_it(config):
+    program = (
+        "import os, sys, kipu.sync\n"
+        "with kipu.sync.Memory(sys.argv[1]) as memory:\n"
+        "    child = os.fork()\n"
+        "    if child:\n"
+        "        sys.exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))\n"
+    )
+    command = [sys.executable, "-W", "ignore::DeprecationWarning", "-c", program, str(config().workspace)]
+    assert subprocess.run(command, timeout=60, check=False).returncode == 0
 
 
 def test_a_callback_cannot_call_the_memory_that_waits_for_it(config, write):

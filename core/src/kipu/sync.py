@@ -65,6 +65,9 @@ class Memory:
     def close(self) -> None:
         """Wait for the calls of other threads, close the index and end the thread. A second call does nothing."""
         self._check_thread()
+        if os.getpid() != self._process:  # the thread stayed in the process that was forked
+            self._closed = True
+            return
         with self._closing:
             if self._closed:
                 return
@@ -91,10 +94,13 @@ class Memory:
             work.close()
             raise
         try:
-            return future.result()
+            answer, left = future.result()
         except KeyboardInterrupt:
             future.cancel()
             raise
+        if left is not None:
+            raise left
+        return answer
 
     def _start(self, work: Coroutine[Any, Any, Any]) -> Future[Any]:
         self._check_thread()
@@ -103,7 +109,7 @@ class Memory:
         with self._closing:
             if self._closed:
                 raise MemoryClosedError("This memory is closed. Open another one: Memory(workspace)")
-            future = asyncio.run_coroutine_threadsafe(work, self._loop)
+            future = asyncio.run_coroutine_threadsafe(_contained(work), self._loop)
             self._calls.add(future)
             future.add_done_callback(self._calls.discard)
             return future
@@ -113,6 +119,14 @@ class Memory:
             raise RuntimeError(
                 "Do not call kipu.sync.Memory from a plugin or callback that it is waiting for: this would deadlock."
             )
+
+
+async def _contained(work: Coroutine[Any, Any, Any]) -> tuple[Any, BaseException | None]:
+    """Return an answer, or what a callback raised to leave the program: it would end the thread of the event loop."""
+    try:
+        return await work, None
+    except (SystemExit, KeyboardInterrupt) as error:
+        return None, error
 
 
 def _blocking(method: Callable[..., Any]) -> Callable[..., Any]:
