@@ -65,6 +65,22 @@ async def test_a_search_leaves_most_to_the_background(meaning, write):
         assert (results[0].path, results.pending_vectors, results.notices) == ("memory/003.md", 0, [])
 
 
+async def test_notices_of_the_background_wait_for_the_next_call(meaning, write):
+    fill(write, 100)
+
+    def refuse(texts: list[str]) -> None:
+        if any("note3" in text.split() for text in texts):
+            raise ValueError("no threes")
+
+    async with meaning(ScriptedEmbedder(script=[refuse])) as memory:
+        memory._synchronizer.embeddings.search_embeds = 64
+        first = list((await memory.search("note99")).notices)
+        await memory._synchronizer.embeddings._background
+        notices = (await memory.search("note99")).notices
+    assert "no threes" not in " ".join(first)
+    assert "no threes" in " ".join(notices)
+
+
 @pytest.mark.parametrize(
     ("error", "calls"),
     [

@@ -7,6 +7,7 @@ next run tries again. After a failure, the embedder is paused, so that no search
 from __future__ import annotations
 
 import asyncio
+import contextvars
 import logging
 import sys
 import time
@@ -190,7 +191,10 @@ class Embeddings:
         is_full = report.embedded >= self.search_embeds
         is_idle = self._background is None or self._background.done()
         if self._in_background and is_full and is_idle and report.pending:
-            self._background = asyncio.create_task(self._embed_in_background(embedder), name=BACKGROUND)
+            # In a context of its own: its notices wait for the next call, not for the one that is returning.
+            self._background = asyncio.create_task(
+                self._embed_in_background(embedder), name=BACKGROUND, context=contextvars.Context()
+            )
         return report.pending
 
     async def _embed_in_background(self, embedder: ConfiguredEmbedder) -> None:
