@@ -249,6 +249,31 @@ async def test_what_is_saved_during_the_rename_is_kept_beside_the_file(workspace
     assert remains(workspace) == []
 
 
+@pytest.mark.parametrize("after", [NEW, None])
+@pytest.mark.parametrize("which", [0, 1])
+async def test_what_is_saved_by_a_rename_while_the_old_file_is_compared_stays(
+    workspace, writer, monkeypatch, after, which, remains
+):
+    files = files_in(workspace, 2)
+    link = transaction._link_old
+
+    def late(step: Any) -> bool:
+        linked = link(step)
+        if step.real == str(files[which]):
+            replaces(files[which], os.replace)
+        return linked
+
+    monkeypatch.setattr(transaction, "_link_old", late)
+    with writer.context.notices.collect() as notices:
+        async with writer.locked():
+            with pytest.raises(FileChangedError) if which == 0 else contextlib.nullcontext():
+                await writer.commit(*[FileChange(str(file), OLD, after) for file in files])
+    expected = {"a.md": THEIRS, "b.md": OLD} if which == 0 else {"a.md": after, "b.md": THEIRS, "b.recovered.md": after}
+    assert texts(workspace) == {name: data for name, data in expected.items() if data is not None}
+    assert any("b.recovered.md" in notice for notice in notices) == ("b.recovered.md" in texts(workspace))
+    assert remains(workspace) == []
+
+
 async def test_a_file_of_another_scope_is_not_named_in_a_notice(workspace, monkeypatch):
     async with Memory(configured(workspace), scope="bob") as memory:
         await memory.remember("beta", file="private.md")

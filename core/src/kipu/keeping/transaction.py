@@ -279,7 +279,10 @@ def _replace(step: Step) -> bool:
         if not step.before:
             os.makedirs(folder, exist_ok=True)
             return put_new(step.temporary, step.real)
-        if not _link_old(step):
+        found = _identity(step.real)
+        # An editor that saves by a rename does not change the old file, so that comparing its content shows nothing.
+        # What it saves in the microseconds after this last look is overwritten.
+        if not _link_old(step) or _identity(step.real) != found:
             return False
         if step.after:
             os.replace(step.temporary, step.real)
@@ -290,6 +293,11 @@ def _replace(step: Step) -> bool:
     finally:
         sync_folder(folder)
     return True
+
+
+def _identity(path: str) -> tuple[int, int]:
+    status = os.lstat(path)
+    return status.st_dev, status.st_ino
 
 
 def _link_old(step: Step) -> bool:
