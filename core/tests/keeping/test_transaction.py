@@ -495,6 +495,71 @@ async def test_a_journal_that_kipu_did_not_write_is_renamed_and_changes_nothing(
     assert os.listdir(folder) == ["journal.ignored.json"]
 
 
+@pytest.fixture
+def shared(workspace: Path, tmp_path: Path) -> Path:
+    """Configure a folder outside the workspace, with a file."""
+    (workspace / "kipu.toml").write_text('[files]\npaths = ["../shared"]\n', "utf-8")
+    (tmp_path / "shared").mkdir()
+    (tmp_path / "shared/a.md").write_bytes(OLD)
+    return tmp_path / "shared"
+
+
+async def test_a_journal_that_leads_out_of_the_workspace_changes_nothing_and_loses_nothing(workspace, folder, shared):
+    (inside,) = files_in(workspace, 1)
+    (folder / f"{0:016x}.tmp").write_bytes(NEW)
+    (folder / f"{1:016x}.tmp").write_bytes(THEIRS)
+    rows = [
+        [str(shared / "new.md"), f".kipu/writing/{0:016x}.tmp", "", digest(NEW)],
+        ["memory/a.md", f".kipu/writing/{1:016x}.tmp", digest(OLD), digest(THEIRS)],
+        [str(shared / "a.md"), f".kipu/writing/{2:016x}.tmp", digest(OLD), ""],
+    ]
+    (folder / "journal.json").write_text(json.dumps(rows), "utf-8")
+    async with Memory(workspace) as memory:
+        (notice,) = (await memory.index()).notices
+    assert {path.name: path.read_bytes() for path in shared.iterdir()} == {"a.md": OLD}
+    assert inside.read_bytes() == OLD
+    kept = {f"{0:016x}.tmp.md": NEW, f"{1:016x}.tmp.md": THEIRS}
+    assert {name: (folder / name).read_bytes() for name in kept} == kept
+    assert os.name == "nt" or {stat.S_IMODE((folder / name).stat().st_mode) for name in kept} == {0o600}
+    assert sorted(os.listdir(folder)) == sorted([*kept, "journal.ignored.json"])
+    assert "changes files outside the workspace. It was ignored" in notice
+    assert all(name in notice for name in kept)
+
+
+@pytest.mark.parametrize("after", [digest(THEIRS), ""])
+async def test_temporary_files_outside_the_workspace_are_neither_moved_nor_removed(workspace, folder, shared, after):
+    (inside,) = files_in(workspace, 1)
+    temporary = workspace.parent / f".kipu-{0:016x}.tmp"
+    temporary.write_bytes(THEIRS)
+    (folder / "journal.json").write_text(json.dumps([["memory/a.md", str(temporary), digest(OLD), after]]), "utf-8")
+    async with Memory(workspace) as memory:
+        await memory.index()
+    assert (temporary.read_bytes(), inside.read_bytes()) == (THEIRS, OLD)
+
+
+async def test_a_change_outside_the_workspace_that_fails_half_way_says_where_the_rest_will_be(
+    workspace, shared, monkeypatch
+):
+    files = [*files_in(workspace, 1), shared / "a.md"]
+    replace = transaction._replace
+
+    def failing(step: Any) -> bool:
+        if step.real == str(files[1]):
+            raise OSError(errno.EIO, os.strerror(errno.EIO), step.real)
+        return replace(step)
+
+    async with Memory(workspace) as memory:
+        with monkeypatch.context() as patch:
+            patch.setattr(transaction, "_replace", failing)
+            async with memory._writer.locked():
+                with pytest.raises(MemoryFileError, match=r"writes keeps the rest in .*writing\."):
+                    await memory._writer.commit(*[change(file, NEW) for file in files])
+        (notice,) = (await memory.index()).notices
+    kept = notice.rpartition("kept in ")[2].removesuffix(".")
+    assert [file.read_bytes() for file in files] == [NEW, OLD]
+    assert (workspace / kept).read_bytes() == NEW
+
+
 def a_link(path: Path, outside: Path) -> None:
     path.symlink_to(outside)
 

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING
 import attrs
 
 from ..errors import FileChangedError, KipuError, MemoryFileError
-from ..workspace.paths import HIDDEN_FOLDER, is_memory_file_name
+from ..workspace.paths import HIDDEN_FOLDER, is_inside, is_memory_file_name
 from .files import OTHER, IrregularFileError, digest_of, put_new, read_regular, sync_folder, write_new
 
 if TYPE_CHECKING:
@@ -113,8 +113,9 @@ class Transactions:
             _remove(self._journal)
         except (OSError, KipuError) as error:
             if begun or not self._roll_back(steps):
+                rest = "finishes it" if all(map(self._is_inside, steps)) else f"keeps the rest in {self._folder}"
                 raise MemoryFileError(
-                    f"{_reason(error)} A part was changed. The next process that writes finishes it."
+                    f"{_reason(error)} A part was changed. The next process that writes {rest}."
                 ) from error
             if isinstance(error, OSError):
                 raise MemoryFileError(f"{_reason(error)} Nothing was changed.") from error
@@ -215,19 +216,37 @@ class Transactions:
                 os.remove(os.path.join(self._folder, name))
 
     def _read_journal(self) -> list[Step]:
-        """Return what a killed process began. Rename a journal that is not one of Kipu's, and say so."""
+        """Return what a killed process began. Rename a journal that is not to be followed, and say so."""
         if not os.path.lexists(self._journal):
             return []
+        what, kept = "was not written by Kipu", ""
         with contextlib.suppress(IrregularFileError, ValueError, TypeError, LookupError, RecursionError):
             if not os.path.islink(self._journal):
                 rows = json.loads(read_regular(self._journal, _MAX_JOURNAL_BYTES))
                 steps = [Step(*(os.path.join(self._root, path) for path in row[:2]), *row[2:]) for row in rows]
                 if all(map(self._is_ours, steps)):
-                    return steps
+                    if all(map(self._is_inside, steps)):
+                        return steps
+                    what, kept = "changes files outside the workspace", self._keep_rest(steps)
         ignored = os.path.join(self._folder, "journal.ignored.json")
         os.replace(self._journal, ignored)
-        self._context.notices.add(f"{self._journal} was not written by Kipu. It was ignored, and renamed to {ignored}.")
+        self._context.notices.add(f"{self._journal} {what}. It was ignored, and renamed to {ignored}.{kept}")
         return []
+
+    def _is_inside(self, step: Step) -> bool:
+        """Return whether a step leaves alone what is outside the workspace, where a cloned kipu.toml may lead."""
+        return all(is_inside(path, self._root) for path in (step.real, step.temporary))
+
+    def _keep_rest(self, steps: Sequence[Step]) -> str:
+        """Copy what a change has not written yet to files that recovery does not remove. Return a sentence on them."""
+        kept = []
+        for step in steps:
+            for path in (step.temporary, step.old):
+                found = digest_of(path)
+                if found not in ("", OTHER, step.before) and found != digest_of(step.real):
+                    kept.append(os.path.join(self._folder, f"{os.path.basename(path)}.md"))
+                    write_new(kept[-1], read_regular(path), 0o600)  # the file may be private
+        return f" What it had not written yet is kept in {', '.join(kept)}." if kept else ""
 
     def _is_ours(self, step: Step) -> bool:
         """Return whether a step changes a memory file of this workspace, by a temporary file that Kipu named."""
