@@ -19,10 +19,14 @@ KERNEL_TESTS = (
     "index",
     "indexing",
     "plugins",
+    "search/test_pipeline.py",
+    "search/test_reader.py",
+    "search/test_service.py",
     "search/test_snippets.py",
     "test_config.py",
     "test_memory.py",
     "workspace/test_scan.py",
+    "workspace/test_text.py",
 )
 
 

@@ -31,6 +31,13 @@ settings.register_profile("kipu", deadline=None)
 settings.load_profile("kipu")
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark what needs an embedder: the kernel runs without."""
+    for item in items:
+        if {"embedder", "meaning"} & set(getattr(item, "fixturenames", ())):
+            item.add_marker("services")
+
+
 @pytest.fixture
 def config(kipu_config: Callable[..., MemoryConfig]) -> Callable[..., MemoryConfig]:
     """See `kipu.testing.fixtures`."""

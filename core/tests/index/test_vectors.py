@@ -65,6 +65,7 @@ async def test_the_cache_evicts_the_least_recently_used_vector_first(config, wri
     assert embedder.calls == [["three"]]
 
 
+@pytest.mark.services
 async def test_without_a_cache_the_vectors_of_deleted_texts_are_deleted(config, write):
     memory = Memory(config(index={"embedder": HashingEmbedder(), "cache_bytes": 0}, strategy=VectorStrategy()))
     async with memory:

@@ -59,6 +59,8 @@ def test_a_run_that_is_killed_is_healed_by_the_next(workspace, tmp_path, run_and
         answer = run_and_kill(chance.uniform(0, longest), str(workspace))
         assert answer["killed"] or answer["status"] == 0
         kills += answer["killed"]
+        if not answer["killed"]:
+            longest *= 0.9  # the machine is less busy than it was
         if (workspace / ".kipu/index.sqlite").exists():
             assert is_sound(workspace)
         if rounds % 3:

@@ -147,6 +147,8 @@ async def test_where_a_process_is_killed_each_file_is_the_old_or_the_new(workspa
         answer = work_and_kill(chance.uniform(0, longest), str(workspace), kind)
         assert answer["killed"] or answer["status"] == 0
         kills += answer["killed"]
+        if not answer["killed"]:
+            longest *= 0.9  # the machine is less busy than it was
         for path, text in state(workspace).items():
             assert text in (BEFORE[path], after[path]), path
         if rounds % 4:

@@ -83,6 +83,7 @@ async def test_an_arm_that_cannot_score_now_is_left_out(config):
     assert (len(results), results.degraded, len(results.notices)) == (2, True, 1)
 
 
+@pytest.mark.services
 async def test_an_unavailable_post_processor_is_left_out(config):
     async with Memory(config(postprocessors=[Down()])) as memory:
         results = await memory.search("red green", explain=True)
@@ -90,6 +91,7 @@ async def test_an_unavailable_post_processor_is_left_out(config):
     assert results.notices == [f'The post-processor "{__name__}.Down" was left out: Its server is down. Start it.']
 
 
+@pytest.mark.services
 async def test_an_unavailable_embedder_is_left_out(config):
     embedder = ScriptedEmbedder(script=[DOWN])
     async with Memory(config(index={"embedder": embedder}, strategy=CombinedStrategy())) as memory:
