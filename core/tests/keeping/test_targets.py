@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import sys
 from functools import partial
 
 import pytest
@@ -9,6 +11,7 @@ import pytest
 from kipu.errors import (
     FileChangedError,
     KipuError,
+    MemoryFileError,
     QueryError,
 )
 
@@ -33,6 +36,28 @@ async def test_an_ambiguous_target_is_not_changed(memory, workspace, write, argu
             await work(**arguments)
     assert file.read_text("utf-8") == "one\n\ntwo\n"
     assert [path.name for path in (workspace / "memory").iterdir()] == ["a.md"]
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="other systems have no such names")
+async def test_of_a_file_whose_name_is_not_unicode_only_the_whole_is_moved(memory, workspace):
+    path = os.fsdecode(b"memory/a\xff.md")
+    (workspace / path).write_text("- one\n- two\n", "utf-8")
+    for work in (
+        memory.edit("- new", path=path, start=1),
+        memory.move("b.md", path=path, start=1),
+        memory.forget(path=path, start=1),
+        memory.read(path),
+        memory.remember("new", supersedes=f"{path}:1"),
+    ):
+        with pytest.raises(MemoryFileError, match=r"'memory/a\\udcff\.md' is not a valid path .* not valid UTF-8"):
+            await work
+    assert (workspace / path).read_text("utf-8") == "- one\n- two\n"
+    assert not (workspace / ".kipu/forgetting").exists()
+    assert [file.name for file in (workspace / "memory").iterdir()] == [os.path.basename(path)]
+    await memory.move("b.md", path=path)
+    assert {file.name: file.read_text("utf-8") for file in (workspace / "memory").iterdir()} == {
+        "b.md": "- one\n- two\n"
+    }
 
 
 async def test_a_file_without_lines_is_not_taken_for_a_chunk(notebook, workspace):

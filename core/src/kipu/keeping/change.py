@@ -86,7 +86,7 @@ async def move(
     await writer.refuse_secret_names(name)
     is_whole_file = chunk is None and path is not None and start is None and end is None
     async with writer.locked():
-        target = await resolve(context, chunk, path, start, end, expected)
+        target = await resolve(context, chunk, path, start, end, expected, any_name=is_whole_file)
         if target.real == real:
             raise QueryError(f"{target.path} is already there.")
         if is_whole_file:

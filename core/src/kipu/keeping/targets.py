@@ -90,10 +90,7 @@ def resolve_destination(context: Context, source: str | None, file: str | os.Pat
         name = os.fspath(file)
         if not name:
             raise QueryError("file must be the path of a file, and is empty.")
-        try:
-            name.encode("utf-8")
-        except UnicodeEncodeError:
-            raise MemoryFileError(f"{name!r} is not a valid path of a memory file: it is not valid UTF-8.") from None
+        _check_unicode(name)
         if not workspace.covers(name) and not os.path.isabs(os.path.expanduser(name)):
             name = f"{folder}/{name}"
     real = workspace.locate(name)
@@ -114,9 +111,17 @@ def resolve_destination(context: Context, source: str | None, file: str | os.Pat
     return path, real
 
 
-def resolve_file(context: Context, path: str | os.PathLike[str]) -> tuple[str, str]:
+def _check_unicode(name: str) -> None:
+    try:
+        name.encode("utf-8")
+    except UnicodeEncodeError:
+        raise MemoryFileError(f"{name!r} is not a valid path of a memory file: it is not valid UTF-8.") from None
+
+
+def resolve_file(context: Context, path: str | os.PathLike[str], *, any_name: bool = False) -> tuple[str, str]:
     """Return a memory file that exists, by its path and its real path.
 
+    :param any_name: whether its name may be one that the index cannot store, because it is not valid UTF-8.
     :raises MemoryFileError: it does not exist, or is not a memory file.
     """
     workspace, scope = context.workspace, context.scope
@@ -128,6 +133,8 @@ def resolve_file(context: Context, path: str | os.PathLike[str]) -> tuple[str, s
         raise
     name = workspace.name_of(real)
     scope.check(name, path)
+    if not any_name:
+        _check_unicode(name)
     if not is_memory_file_name(name.rpartition("/")[2]) or workspace.excluded(name):
         raise MemoryFileError(f"{name} is not a memory file: its name must end in .md, and not be excluded.")
     if not os.path.isfile(real):
@@ -144,9 +151,12 @@ async def resolve(
     start: int | None,
     end: int | None,
     expected: str | None = None,
+    *,
+    any_name: bool = False,
 ) -> Target:
     """Return the lines that are named by a chunk, or by a path and lines.
 
+    :param any_name: see `resolve_file`.
     :raises FileChangedError: they do not say what was ``expected``.
     """
     if (chunk is None) == (path is None):
@@ -158,7 +168,7 @@ async def resolve(
         _, real = resolve_file(context, found.path)
         target = Target(found.path, real, found.start_line, found.end_line, found.text)
     else:
-        name, real = resolve_file(context, path or "")
+        name, real = resolve_file(context, path or "", any_name=any_name)
         _, file = await asyncio.to_thread(read_file, real, name)
         first, last = check_lines(name, start, end, len(file.lines))
         target = Target(name, real, first, last, "\n".join(file.plain_lines[first - 1 : last]))
