@@ -23,8 +23,9 @@ from rows import with_doubles
 from kipu import FilesConfig, Memory
 from kipu.config import WritingConfig
 from kipu.errors import FileChangedError, KipuError, MemoryFileError
+from kipu.keeping import step as one_step
 from kipu.keeping import transaction
-from kipu.keeping.transaction import FileChange
+from kipu.keeping.step import FileChange
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -130,10 +131,10 @@ async def test_a_commit_that_has_begun_is_finished_although_its_task_is_cancelle
 @pytest.mark.parametrize("count", [1, 2])
 async def test_only_several_files_have_a_journal(workspace, writer, monkeypatch, count):
     journals = []
-    replace = transaction._replace
+    replace = transaction.replace
     monkeypatch.setattr(
         transaction,
-        "_replace",
+        "replace",
         lambda step: journals.append(os.path.exists(writer.transactions._journal)) or replace(step),
     )
     async with writer.locked():
@@ -190,13 +191,13 @@ async def test_if_the_first_file_is_saved_after_the_last_check_nothing_is_change
     workspace, writer, monkeypatch, save, before, after, count, remains
 ):
     files = files_in(workspace, count, before)
-    replace = transaction._replace
+    replace = transaction.replace
 
     def late(step: Any) -> bool:
         save(files[0])
         return replace(step)
 
-    monkeypatch.setattr(transaction, "_replace", late)
+    monkeypatch.setattr(transaction, "replace", late)
     async with writer.locked():
         with pytest.raises(FileChangedError, match="Nothing was written"):
             await writer.commit(*[FileChange(str(file), before, after) for file in files])
@@ -210,14 +211,14 @@ async def test_if_a_later_file_is_saved_it_stays_and_the_new_text_is_kept_beside
     workspace, writer, monkeypatch, before, after, remains
 ):
     files = files_in(workspace, 2, before)
-    replace = transaction._replace
+    replace = transaction.replace
 
     def late(step: Any) -> bool:
         if step.real == str(files[1]):
             files[1].write_bytes(THEIRS)
         return replace(step)
 
-    monkeypatch.setattr(transaction, "_replace", late)
+    monkeypatch.setattr(transaction, "replace", late)
     with writer.context.notices.collect() as notices:
         async with writer.locked():
             await writer.commit(*[FileChange(str(file), before, after) for file in files])
@@ -231,14 +232,14 @@ async def test_if_a_later_file_is_saved_it_stays_and_the_new_text_is_kept_beside
 async def test_what_is_saved_during_the_rename_is_kept_beside_the_file(workspace, writer, monkeypatch, after, remains):
     (file,) = files_in(workspace, 1)
     (workspace / "memory/a.recovered.md").write_bytes(b"taken\n")
-    link = transaction._link_old
+    link = one_step._link_old
 
     def late(step: Any) -> bool:
         linked = link(step)
         file.write_bytes(THEIRS)
         return linked
 
-    monkeypatch.setattr(transaction, "_link_old", late)
+    monkeypatch.setattr(one_step, "_link_old", late)
     with writer.context.notices.collect() as notices:
         async with writer.locked():
             await writer.commit(FileChange(str(file), OLD, after))
@@ -255,7 +256,7 @@ async def test_what_is_saved_by_a_rename_while_the_old_file_is_compared_stays(
     workspace, writer, monkeypatch, after, which, remains
 ):
     files = files_in(workspace, 2)
-    link = transaction._link_old
+    link = one_step._link_old
 
     def late(step: Any) -> bool:
         linked = link(step)
@@ -263,7 +264,7 @@ async def test_what_is_saved_by_a_rename_while_the_old_file_is_compared_stays(
             replaces(files[which], os.replace)
         return linked
 
-    monkeypatch.setattr(transaction, "_link_old", late)
+    monkeypatch.setattr(one_step, "_link_old", late)
     with writer.context.notices.collect() as notices:
         async with writer.locked():
             with pytest.raises(FileChangedError) if which == 0 else contextlib.nullcontext():
@@ -279,9 +280,9 @@ async def test_a_file_of_another_scope_is_not_named_in_a_notice(workspace, monke
         await memory.remember("beta", file="private.md")
     (workspace / "memory/bob/private.md").write_bytes(OLD)
     writer = Memory(configured(workspace), scope="anna")._writer
-    link = transaction._link_old
+    link = one_step._link_old
     monkeypatch.setattr(
-        transaction,
+        one_step,
         "_link_old",
         lambda step: link(step) and bool((workspace / "memory/bob/private.md").write_bytes(b"x")),
     )
@@ -317,7 +318,7 @@ class Killed(BaseException):
 def commit_and_be_killed(workspace: Path, changes: list[FileChange], save: Callable[[], None] | None, at: int) -> None:
     """Commit, with another program that saves the last file at that moment; be killed at one of the calls."""
     calls = itertools.count()
-    replace = transaction._replace
+    replace = transaction.replace
 
     def killing(method: Any) -> Any:
         def call(*arguments: Any) -> Any:
@@ -338,7 +339,7 @@ def commit_and_be_killed(workspace: Path, changes: list[FileChange], save: Calla
     (workspace / ".kipu/writing").mkdir(parents=True, exist_ok=True)
     writer = writer_of(workspace)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(transaction, "_replace", late)
+        patch.setattr(transaction, "replace", late)
         for name in CALLS:
             patch.setattr(os, name, killing(getattr(os, name)))
         with contextlib.suppress(Killed, KipuError):
@@ -541,7 +542,7 @@ async def test_a_change_outside_the_workspace_that_fails_half_way_says_where_the
     workspace, shared, monkeypatch
 ):
     files = [*files_in(workspace, 1), shared / "a.md"]
-    replace = transaction._replace
+    replace = transaction.replace
 
     def failing(step: Any) -> bool:
         if step.real == str(files[1]):
@@ -550,7 +551,7 @@ async def test_a_change_outside_the_workspace_that_fails_half_way_says_where_the
 
     async with Memory(workspace) as memory:
         with monkeypatch.context() as patch:
-            patch.setattr(transaction, "_replace", failing)
+            patch.setattr(transaction, "replace", failing)
             async with memory._writer.locked():
                 with pytest.raises(MemoryFileError, match=r"writes keeps the rest in .*writing\."):
                     await memory._writer.commit(*[change(file, NEW) for file in files])
@@ -709,9 +710,9 @@ async def test_on_another_disk_temporary_files_lie_beside_the_target(workspace, 
     os.utime(fresh, (later, later))
     config = attrs.evolve(configured(workspace), files=FilesConfig(paths=[str(vault)]))
     writer, seen = Memory(config)._writer, []
-    prepare = transaction._prepare
+    prepare = transaction.prepare
     monkeypatch.setattr(
-        transaction, "_prepare", lambda change, temporary: (seen.append(temporary), prepare(change, temporary))
+        transaction, "prepare", lambda change, temporary: (seen.append(temporary), prepare(change, temporary))
     )
     async with writer.locked():
         await writer.commit(FileChange(str(vault / "a.md"), None, NEW))

@@ -13,8 +13,8 @@ from urllib.parse import quote, unquote
 from ..errors import MemoryFileError, NotWrittenError, QueryError
 from ..index.queries import file_infos
 from ..keeping.files import read_file
+from ..keeping.step import FileChange
 from ..keeping.targets import resolve_file
-from ..keeping.transaction import FileChange
 from ..markdown import format_entry, front_matter, normalize_text
 from ..search.recall import estimate_tokens
 from ..types import Compacted, Message

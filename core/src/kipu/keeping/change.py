@@ -11,8 +11,8 @@ from ..types import Note, Place
 from ..workspace.text import TextFile
 from .edits import append, dedent, remove, reword
 from .files import read_file
+from .step import FileChange
 from .targets import check_lines, find_chunk_at, include_metadata, resolve, resolve_destination, resolve_file
-from .transaction import FileChange
 from .writer import retried
 
 if TYPE_CHECKING:

@@ -14,9 +14,9 @@ from ..workspace.text import TextFile
 from .duplicates import find_candidates, find_duplicate, find_similar
 from .edits import append, check_heading
 from .files import read_file
+from .step import FileChange
 from .supersede import add_metadata, entry_of, find_entry, mark_superseded
 from .targets import find_chunk_at, resolve_destination, resolve_place
-from .transaction import FileChange
 from .writer import retried
 
 if TYPE_CHECKING:

@@ -8,14 +8,11 @@ finishes what a killed process began.
 from __future__ import annotations
 
 import contextlib
-import errno
-import hashlib
 import itertools
 import json
 import os
 import re
 import secrets
-import stat
 import time
 from typing import TYPE_CHECKING
 
@@ -24,47 +21,20 @@ import attrs
 from ..errors import FileChangedError, KipuError, MemoryFileError
 from ..workspace.paths import HIDDEN_FOLDER, is_inside, is_memory_file_name
 from .files import OTHER, IrregularFileError, digest_of, put_new, read_regular, sync_folder, write_new
+from .step import FileChange, Step, check_unchanged, prepare, remove, replace
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from ..context import Context
 
-__all__ = ["FileChange", "Transactions"]
+__all__ = ["Transactions"]
 
 _TEMPORARY = re.compile(r"(\.kipu-)?[0-9a-f]{16}\.tmp")
 _OURS = re.compile(rf"{_TEMPORARY.pattern}(\.old)?|journal\.json(\.new)?")
 _DIGEST = re.compile("([0-9a-f]{64})?")
 _MAX_JOURNAL_BYTES = 16_000_000
 _DAY_SECONDS = 86_400
-
-
-@attrs.frozen
-class FileChange:
-    """The content of a file before and after; None if it does not exist. ``real`` is its real path.
-
-    A new file gets the permissions of the file ``like``, if that is given.
-    """
-
-    real: str
-    before: bytes | None
-    after: bytes | None
-    like: str | None = None
-
-
-@attrs.frozen
-class Step:
-    """A change as the journal has it: digests before and after, and the temporary file with the new content."""
-
-    real: str
-    temporary: str
-    before: str
-    after: str
-
-    @property
-    def old(self) -> str:
-        """Where the old file is kept until its content has been compared with what was expected."""
-        return f"{self.temporary}.old"
 
 
 class Transactions:
@@ -99,18 +69,18 @@ class Transactions:
         begun = False
         try:
             for change in changes:
-                steps.append(Step(change.real, self._temporary(change), *map(_digest, (change.before, change.after))))
-                _prepare(change, steps[-1].temporary)
+                steps.append(Step.of(change, self._temporary(change)))
+                prepare(change, steps[-1].temporary)
             for step in steps:
-                _check_unchanged(step)
+                check_unchanged(step)
             if len(steps) > 1:
                 self._write_journal(steps)
             for step in steps:
-                if not _replace(step):
+                if not replace(step):
                     self._yield(step, begun)
                 begun = True
                 self._compare(step)
-            _remove(self._journal)
+            remove(self._journal)
         except (OSError, KipuError) as error:
             if begun or not self._roll_back(steps):
                 rest = "finishes it" if all(map(self._is_inside, steps)) else f"keeps the rest in {self._folder}"
@@ -146,7 +116,7 @@ class Transactions:
         """Remove the journal and the temporary files of changes of which none was made. Return whether that worked."""
         try:
             for path in (self._journal, *(path for step in steps for path in (step.temporary, step.old))):
-                _remove(path)
+                remove(path)
         except OSError:
             return False
         return True
@@ -167,7 +137,7 @@ class Transactions:
         """Keep what another program saved between the last check of a file and the rename."""
         found = digest_of(step.old)
         if found in ("", step.before, step.after) or found == digest_of(step.real):
-            _remove(step.old)
+            remove(step.old)
         else:
             self._keep(step.old, step)
 
@@ -201,11 +171,11 @@ class Transactions:
             for step in self._read_journal():
                 now = digest_of(step.real)
                 is_ready = digest_of(step.temporary) == step.after  # else it was renamed before
-                if is_ready and now != step.after and not (now == step.before and _replace(step)):
+                if is_ready and now != step.after and not (now == step.before and replace(step)):
                     self._yield(step, begun=True)
                 self._compare(step)
-                _remove(step.temporary)
-            _remove(self._journal)
+                remove(step.temporary)
+            remove(self._journal)
         except OSError as error:
             raise MemoryFileError(
                 f"{_reason(error)} A killed process left a change half done that Kipu finishes before it writes. To "
@@ -264,82 +234,6 @@ class Transactions:
         )
 
 
-def _prepare(change: FileChange, temporary: str) -> None:
-    """Write the new content of a file to a temporary file, with the permissions of the file."""
-    if change.after is None:
-        return
-    os.makedirs(os.path.dirname(change.real), exist_ok=True)
-    model, status = change.like or change.real, None
-    with contextlib.suppress(FileNotFoundError):
-        status = os.stat(model)
-        if not os.access(model, os.W_OK):
-            raise PermissionError(errno.EACCES, "it is read-only", model)
-    # Private until it has the permissions of the file, which may be private too.
-    write_new(temporary, change.after, 0o600 if status else 0o666, name=change.real)
-    if status is not None:
-        if hasattr(os, "chown") and (status.st_uid, status.st_gid) != (os.geteuid(), os.getegid()):
-            with contextlib.suppress(PermissionError):  # then it belongs to the user who writes it
-                os.chown(temporary, status.st_uid, status.st_gid)
-        os.chmod(temporary, stat.S_IMODE(status.st_mode))
-
-
-def _check_unchanged(step: Step) -> None:
-    now = digest_of(step.real)
-    if now == OTHER:
-        raise MemoryFileError(f"{step.real} is not a regular file, or is larger than 64 MB. Nothing was changed.")
-    if now != step.before:
-        raise FileChangedError(f"{step.real} has changed since it was read. Nothing was changed; try again.")
-
-
-def _replace(step: Step) -> bool:
-    """Change a file by one rename. Return False if another program changed it since it was checked."""
-    folder = os.path.dirname(step.real)
-    try:
-        if not step.before:
-            os.makedirs(folder, exist_ok=True)
-            return put_new(step.temporary, step.real)
-        found = _identity(step.real)
-        # An editor that saves by a rename does not change the old file, so that comparing its content shows nothing.
-        # What it saves in the microseconds after this last look is overwritten.
-        if not _link_old(step) or _identity(step.real) != found:
-            return False
-        if step.after:
-            os.replace(step.temporary, step.real)
-        else:
-            os.remove(step.real)
-    except FileNotFoundError:  # another program removed it
-        return False
-    finally:
-        sync_folder(folder)
-    return True
-
-
-def _identity(path: str) -> tuple[int, int]:
-    status = os.lstat(path)
-    return status.st_dev, status.st_ino
-
-
-def _link_old(step: Step) -> bool:
-    """Give the old file a second name, under which it outlives the rename. Return False if it has changed."""
-    try:
-        os.link(step.real, step.old)
-    except FileNotFoundError:
-        return False
-    except FileExistsError:
-        pass  # a killed process had come as far as this
-    except OSError:
-        return True  # the file system has no hard links
-    if digest_of(step.old) == step.before:
-        return True
-    os.remove(step.old)
-    return False
-
-
-def _remove(path: str) -> None:
-    with contextlib.suppress(FileNotFoundError):
-        os.remove(path)
-
-
 def _remove_stale(folder: str) -> None:
     """Remove the temporary files that a killed process left beside a memory file more than a day ago."""
     with contextlib.suppress(OSError), os.scandir(folder) as entries:
@@ -348,10 +242,6 @@ def _remove_stale(folder: str) -> None:
                 status = entry.stat(follow_symlinks=False)
                 if time.time() - max(status.st_mtime, status.st_ctime) > _DAY_SECONDS:
                     os.remove(entry.path)
-
-
-def _digest(data: bytes | None) -> str:
-    return "" if data is None else hashlib.sha256(data).hexdigest()
 
 
 def _reason(error: Exception) -> str:

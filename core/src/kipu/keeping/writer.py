@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from ..context import Context
     from ..indexing.synchronizer import Synchronizer
-    from .transaction import FileChange
+    from .step import FileChange
 
 __all__ = ["Writer", "retried"]
 
