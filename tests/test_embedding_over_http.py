@@ -51,7 +51,13 @@ def fill(write: Write, files: int = 200) -> None:
 
 
 def embedder(url: str, **options: Any) -> dict[str, Any]:
-    return {"use": "litellm", "model": "openai/test", "api_base": url, "api_key": "sk-test", "timeout": 20.0} | options
+    return {
+        "use": "litellm",
+        "model": "openai/test",
+        "api_base": url,
+        "api_key": "sk-test",
+        "request_timeout": 20.0,
+    } | options
 
 
 def configured(workspace: Path, url: str, strategy: Any = None, **options: Any) -> MemoryConfig:

@@ -11,11 +11,11 @@ import attrs
 
 from kipu import hookimpl
 from kipu.errors import EmbedderBusyError, EmbedderError, TextTooLongError
-from kipu.options import languages, number, option, optional, whole_number
+from kipu.options import languages, option, optional, whole_number
 from kipu.types import EmbedderBase
 
 from .failures import Errors
-from .options import address_option, key_option, model_option
+from .options import IMPORT_SECONDS, address_option, key_option, model_option, timeout_option
 from .target import Target
 
 if TYPE_CHECKING:
@@ -96,10 +96,15 @@ class LitellmEmbedder(EmbedderBase):
         "How many numbers a vector has, for models that leave the choice. By default the model's own.",
     )
     batch_size: int = option(64, whole_number(1), "How many texts go into one request.")
-    timeout: float = option(30.0, number(above=0), "How long to wait for a whole answer, in seconds.", converter=float)
+    request_timeout: float = timeout_option(30.0)
     languages: Sequence[str] | None = option(
         None, languages, 'The languages that the model knows, such as ["en", "de"]. By default that is not known.'
     )
+
+    @property
+    def timeout(self) -> float:  # type: ignore[override] # computed
+        """The seconds that one call may take: the first one imports LiteLLM."""
+        return self.request_timeout + IMPORT_SECONDS
 
     @property
     def destination(self) -> str:  # type: ignore[override] # computed
@@ -161,7 +166,7 @@ class LitellmEmbedder(EmbedderBase):
     def _prepare(self, role: Role) -> tuple[Request, dict[str, Any]]:
         """Return all that a request needs but its texts."""
         target = Target(self.model, self.api_base, self.api_key, _ERRORS)
-        request, provider, options = target.prepare(self.timeout)
+        request, provider, options = target.prepare(self.request_timeout)
         options |= _ROLES.get(provider, {}).get(role, {}) | _REFUSE_LONG_TEXTS.get(provider, {})
         if self.dimensions is not None:
             options["dimensions"] = self.dimensions

@@ -17,7 +17,7 @@ from kipu.options import number, option, optional, whole_number
 from kipu.types import Distillation, FlusherBase
 
 from .failures import Errors, quoted
-from .options import address_option, key_option, model_option
+from .options import IMPORT_SECONDS, address_option, key_option, model_option, timeout_option
 from .target import Target
 from .transcript import transcript
 
@@ -62,7 +62,7 @@ class LitellmFlusher(FlusherBase):
     model: str = model_option('"openai/gpt-4o-mini", "ollama/llama3.1"')
     api_base: str | None = address_option()
     api_key: Any = key_option()  # noqa: RUF009 - it makes a field
-    timeout: float = option(60.0, number(above=0), "How long to wait for a whole answer, in seconds.", converter=float)
+    request_timeout: float = timeout_option(60.0)
     max_tokens: int = option(
         1024, whole_number(1), "How long an answer may be, in tokens, those included in which a model thinks."
     )
@@ -98,6 +98,11 @@ class LitellmFlusher(FlusherBase):
         tokens = entry.get("max_input_tokens")
         return max(tokens - self.max_tokens, tokens // 2) if tokens else _USUAL_WINDOW
 
+    @property
+    def timeout(self) -> float:  # type: ignore[override] # computed
+        """The seconds that one call may take: the first one imports LiteLLM."""
+        return self.request_timeout + IMPORT_SECONDS
+
     async def distill(
         self, messages: Sequence[Message], *, instructions: str, model: str | None = None
     ) -> Distillation:
@@ -127,7 +132,7 @@ class LitellmFlusher(FlusherBase):
         self._check_key(model)
         is_configured = model == self.model or self._provider_of(model) == self._provider_of(self.model)
         target = Target(model, self.api_base, self.api_key, _ERRORS) if is_configured else _elsewhere(model)
-        request, provider, options = target.prepare(self.timeout)
+        request, provider, options = target.prepare(self.request_timeout)
         options |= {
             "max_tokens": self.max_tokens,
             "temperature": self.temperature,

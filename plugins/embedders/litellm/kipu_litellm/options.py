@@ -5,9 +5,19 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from kipu.options import Rule, option
+from kipu.options import Rule, number, option
 
-__all__ = ["address_option", "fits_into_a_header", "key_option", "model_option"]
+__all__ = [
+    "IMPORT_SECONDS",
+    "address_option",
+    "fits_into_a_header",
+    "key_option",
+    "model_option",
+    "timeout_option",
+]
+
+IMPORT_SECONDS = 120.0
+"""How long the import of LiteLLM may take. It takes more than twenty seconds on a slow machine."""
 
 _ADDRESS = re.compile(r"https?://[^?#@\s]+")
 
@@ -29,6 +39,11 @@ def address_option() -> Any:
         hidden=True,
     )
     return option(None, rule, "The address of the provider, where it is not the usual one.")
+
+
+def timeout_option(seconds: float) -> Any:
+    """Return the option ``request_timeout``."""
+    return option(seconds, number(above=0), "How long to wait for a whole answer, in seconds.", converter=float)
 
 
 def key_option() -> Any:

@@ -51,7 +51,9 @@ class Kind:
 
     def make(self, server: Any, **options: Any) -> Any:
         """Return a component that sends requests to the server as to OpenAI."""
-        return self.factory(**{"model": self.model, "api_base": server.url, "api_key": KEY, "timeout": 20} | options)
+        return self.factory(
+            **{"model": self.model, "api_base": server.url, "api_key": KEY, "request_timeout": 20} | options
+        )
 
     async def ask(self, component: Any, *, text: str = SECRET) -> Any:
         """Send one request."""

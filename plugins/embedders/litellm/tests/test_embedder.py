@@ -17,7 +17,12 @@ TEXTS = ["We chose Redis.", "Ana likes tea.", "Redis it is."]
 
 def make(server, **options):
     """Return an embedder that sends requests to the server as to OpenAI."""
-    given = {"model": "openai/text-embedding-3-small", "api_base": server.url, "api_key": "sk-right-key", "timeout": 20}
+    given = {
+        "model": "openai/text-embedding-3-small",
+        "api_base": server.url,
+        "api_key": "sk-right-key",
+        "request_timeout": 20,
+    }
     return LitellmEmbedder(**given | options)
 
 

@@ -157,14 +157,14 @@ async def test_any_other_refusal_is_final_and_quotes_the_provider(kind, server, 
 
 async def test_an_answer_that_takes_too_long_is_final(kind, model, server):
     server.always(Slow(60))
-    error = await kind.failure(kind.make(server, model=model, timeout=0.3))
+    error = await kind.failure(kind.make(server, model=model, request_timeout=0.3))
     assert type(error) is kind.failed
     assert str(error) == f"{model} did not answer within 0.3 seconds."
 
 
 async def test_an_answer_that_comes_byte_by_byte_is_ended_in_time(kind, model, server):
     server.always(Trickle())
-    error = await kind.failure(kind.make(server, model=model, timeout=1))
+    error = await kind.failure(kind.make(server, model=model, request_timeout=1))
     assert str(error) == f"{model} did not answer within 1 seconds."
     assert server.count == 1
 

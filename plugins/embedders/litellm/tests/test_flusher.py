@@ -20,7 +20,12 @@ MESSAGES = [Message("user", "We chose Redis."), Message("assistant", "Noted.\nAn
 
 def make(completions, **options):
     """Return a flusher that sends requests to the server as to OpenAI."""
-    given = {"model": "openai/gpt-4o-mini", "api_base": completions.url, "api_key": "sk-right-key", "timeout": 20}
+    given = {
+        "model": "openai/gpt-4o-mini",
+        "api_base": completions.url,
+        "api_key": "sk-right-key",
+        "request_timeout": 20,
+    }
     return LitellmFlusher(**given | options)
 
 

@@ -48,7 +48,7 @@ def test_the_key_is_not_shown(kind):
             ({"api_key": key}, 'api_key must be a text in quotes, or { env = "NAME" }')
             for key in ["", 5, {"env": ""}, {"env": 5}, {"env": "A", "file": "sk-secret"}, ["sk-secret"]]
         ),
-        ({"timeout": 0}, "timeout"),
+        ({"request_timeout": 0}, "request_timeout"),
     ],
 )
 def test_an_invalid_option_is_refused_without_showing_a_key(kind, options, message):
@@ -70,6 +70,10 @@ def test_an_invalid_option_is_refused_without_showing_a_key(kind, options, messa
 def test_a_number_out_of_range_is_refused(factory, option):
     with pytest.raises(ConfigurationError, match=next(iter(option))):
         factory(MODEL, **option)
+
+
+def test_one_call_may_take_as_long_as_a_request_and_the_import(kind):
+    assert kind.factory(MODEL, request_timeout=7).timeout == 127
 
 
 # --- in kipu.toml --------------------------------------------------------------------------------------------------
@@ -104,7 +108,7 @@ async def test_everything_can_be_set_in_kipu_toml(tmp_path, embeddings, monkeypa
     write(
         tmp_path,
         f'model = "{MODEL}"\napi_base = "{embeddings.url}"\napi_key = {{ env = "TEAM_KEY" }}\ndimensions = 16\n'
-        'batch_size = 8\ntimeout = 200\nlanguages = ["en"]',
+        'batch_size = 8\nrequest_timeout = 20\nlanguages = ["en"]',
     )
     async with Memory(tmp_path) as memory:
         report = await memory.reindex()
@@ -124,7 +128,7 @@ async def test_everything_can_be_set_in_kipu_toml(tmp_path, embeddings, monkeypa
         ({"dimensions": 256}, f"litellm:{MODEL} dimensions=256"),
         ({"api_base": "http://localhost:1234/v1/"}, f"litellm:{MODEL} api_base=http://localhost:1234/v1"),
         ({"model": "ollama/nomic-embed-text", "api_base": "http://box:11434"}, "litellm:ollama/nomic-embed-text"),
-        ({"api_key": "sk-1", "batch_size": 7, "timeout": 3, "languages": ["en"]}, f"litellm:{MODEL}"),
+        ({"api_key": "sk-1", "batch_size": 7, "request_timeout": 3, "languages": ["en"]}, f"litellm:{MODEL}"),
     ],
 )
 def test_the_identity_is_what_decides_the_vectors(options, identity):
