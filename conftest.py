@@ -11,14 +11,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
-def pytest_configure(config: pytest.Config) -> None:
-    """Load the fixtures of `kipu.testing` where Kipu was installed before its metadata named them."""
-    if not config.pluginmanager.hasplugin("kipu"):
-        from kipu.testing import fixtures
-
-        config.pluginmanager.register(fixtures, "kipu")
-
-
 @pytest.fixture
 def workspace(kipu_workspace: Path) -> Path:
     """See `kipu.testing.fixtures`."""
