@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import os
 import sys
 from datetime import date, timedelta
@@ -13,9 +14,12 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parent))
 
-from completion_server import CompletionServer, Status
+from completion_server import CompletionServer, Status, prompt
 
+from kipu import Memory
 from kipu.cli import main
+from kipu.errors import FlusherError
+from kipu.types import Message
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -75,3 +79,45 @@ def test_flush_and_compact_on_the_command_line(workspace, server, write, capsys,
     code, out, err = run("flush", str(conversation))
     assert (code, out) == (2, "")
     assert "is not JSON" in err
+
+
+# Made up, and put together here so that no file contains one.
+PASSWORD, TOKEN, KEY = "Tr0ub4dor&" + "uFR", "ghp_" + "a1B2c3D4e5F6" * 3, "AKIA" + "Q7ZX9WV3TR5KLM2P"
+SECRETS = (PASSWORD, TOKEN, KEY)
+WITH_SECRETS = [
+    {"role": "system", "content": f"password: {PASSWORD}"},
+    {"role": "user", "content": f"The password of the cache is {PASSWORD}.\n" + f"We use {KEY} for Valkey.\n" * 200},
+    {"role": "assistant", "content": [{"type": "text", "text": f"I wrote `TOKEN={TOKEN}` down."}]},
+    {"role": "assistant", "content": None, "tool_calls": [{"function": {"name": TOKEN, "arguments": TOKEN}}]},
+    {"role": "assistant", "content": [{"type": "tool_use", "name": KEY, "input": {"password": PASSWORD}}]},
+    {"role": "tool", "content": f"password={PASSWORD}"},
+    Message(TOKEN, f"{KEY} and {KEY}"),
+]
+
+
+async def test_a_model_is_sent_no_secret_that_may_not_be_written(workspace, server, write, caplog):
+    caplog.set_level(logging.INFO)  # aiosqlite logs what is indexed as DEBUG
+    write(
+        "kipu.toml",
+        '[search]\nstrategy = "keyword"\n[flush]\n'
+        f'flusher = {{ use = "litellm", model = "openai/any", api_base = "{server.url}", api_key = "sk-1", '
+        "window = 5000 }\n",
+    )
+    write("memory/by-hand.md", f"The cache is Valkey, and its password: {PASSWORD}\n")
+    write(f"memory/{days_ago(90)}.md", f"- By hand: the cache has the key {KEY}.\n")
+    server.always(lambda request: f"- The password: {PASSWORD}\n- The key was {TOKEN}.")
+    async with Memory(workspace) as memory:
+        flushed = await memory.flush(WITH_SECRETS, instructions=f"Sign it with {TOKEN}")
+        compacted = await memory.compact(older_than=30, instructions=f"Sign it with {TOKEN}")
+        server.always(lambda request: Status(400, f"I cannot read this: {prompt(request, 'user')}"))
+        with pytest.raises(FlusherError) as error:
+            await memory.flush(WITH_SECRETS)
+    assert server.count > 3  # the conversation was sent in parts
+    sent = [json.dumps(request.body, ensure_ascii=False) for request in server.requests]
+    everything = "\n".join([*sent, str(error.value), str(flushed), *flushed.notices, compacted.text, caplog.text])
+    assert [secret for secret in SECRETS if secret in everything] == []
+    assert "[redacted: AWS access key] for Valkey" in everything
+    assert "its password: [redacted: password]" in everything  # of what is remembered already
+    assert "By hand: the cache has the key [redacted: AWS access key]" in everything
+    assert "Sign it with [redacted: GitHub token]" in everything
+    assert "In what is sent to the model: A password in line 1 was replaced by [redacted: password]." in flushed.notices

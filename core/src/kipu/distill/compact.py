@@ -87,7 +87,7 @@ async def compact(
     originals = await _select(context, label, before, budget)
     if not originals:
         return None
-    facts = await _distill(Distiller(context, model), originals, task)
+    facts = await _distill(Distiller(writer, model, originals[-1].path), originals, task)
     if not facts:
         return None
     workspace = context.workspace

@@ -25,7 +25,7 @@ def format_instructions(template: str, today: date, more: str | None) -> str:
     :raises QueryError: what the caller adds is not a text.
     """
     if more is not None and not isinstance(more, str):
-        raise QueryError(f"instructions must be a text, not {more!r}.")
+        raise QueryError(f"instructions must be a text, not {type(more).__name__}.")
     instructions = template.format(today=f"{today.isoformat()} ({today.strftime('%A')})", nothing=NOTHING)
     return f"{instructions}\n{more.strip()}\n" if more and more.strip() else instructions
 

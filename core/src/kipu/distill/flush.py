@@ -70,7 +70,7 @@ async def flush(
     await writer.refuse_secret_names(path)
     if not messages:
         return None
-    distiller = Distiller(context, model)
+    distiller = Distiller(writer, model, path)
     found, failure = await _distill(distiller, recall, messages, task, source_of(path))
     facts = [await writer.filter(normalize_text(fact), path) for fact in found]
     if dry_run:

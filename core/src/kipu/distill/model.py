@@ -1,15 +1,17 @@
-"""Asking a model to distil: in parts that fit its window, within the budget, with retries."""
+"""Asking a model to distil: without secrets, in parts that fit its window, within the budget, with retries."""
 
 from __future__ import annotations
 
 import asyncio
 import re
+from functools import partial
 from typing import TYPE_CHECKING
 
 import attrs
 
 from ..errors import ConversationTooLongError, FlusherBusyError, FlusherError
 from ..search.recall import estimate_tokens
+from ..types import Message
 from .budget import Budget
 from .facts import ITEM, NOTHING, parse_facts
 from .messages import split_messages
@@ -17,8 +19,8 @@ from .messages import split_messages
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from ..context import Context
-    from ..types import Distillation, Message
+    from ..keeping.writer import Writer
+    from ..types import Distillation
 
 __all__ = ["Distiller"]
 
@@ -31,23 +33,29 @@ _MAX_WAIT_SECONDS = 30.0
 
 
 class Distiller:
-    """Asks the flusher of a memory about messages.
+    """Asks the flusher of a memory about messages. It is sent nothing that the write filters would not let be written.
 
     :param model: the name of the model; None for the one that the flusher is configured with.
+    :param path: the file that the answer is for.
     :raises ConfigurationError: no flusher is configured.
     """
 
-    def __init__(self, context: Context, model: str | None) -> None:
+    def __init__(self, writer: Writer, model: str | None, path: str) -> None:
+        context = writer.context
+        self._filter = partial(writer.filter, path=path, where="In what is sent to the model: ")
         self._flusher = context.components.flusher(model)
         self._model = model
         self._budget = Budget(context)
         self._notices = context.notices
 
     async def split(self, messages: Sequence[Message], instructions: str) -> list[list[Message]]:
-        """Split messages into parts that fit the model's window together with the instructions.
+        """Split filtered messages into parts that fit the model's window together with the instructions.
 
         :raises BudgetExceededError: the rest of the day does not allow a call for each part.
+        :raises PluginError: a write filter failed or is not installed. Nothing was sent.
         """
+        # Whole messages are filtered: a secret on the border of two parts would pass.
+        messages = [Message(await self._filter(sent.role), await self._filter(sent.text)) for sent in messages]
         # Before the window is read: for that, a flusher may load its libraries for seconds.
         await asyncio.to_thread(self._budget.check, 1)
         window = await self._flusher.window()
@@ -92,6 +100,7 @@ class Distiller:
         return complete
 
     async def _ask(self, messages: Sequence[Message], instructions: str) -> Distillation:
+        instructions = await self._filter(instructions)
         expected = estimate_tokens(instructions) + sum(estimate_tokens(message.text) for message in messages)
         for attempt in range(_ATTEMPTS):
             await asyncio.to_thread(self._budget.spend, 1, expected)

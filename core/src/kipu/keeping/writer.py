@@ -117,14 +117,15 @@ class Writer:
 
     # --- write filters -----------------------------------------------------------------------------------------------
 
-    async def filter(self, text: str, path: str) -> str:
+    async def filter(self, text: str, path: str, *, where: str = "") -> str:
         """Return a text as the write filters let it be written.
 
+        :param where: the beginning of notices about a text that is not a part of the file.
         :raises PluginError: one of them failed or is not installed: nothing may be written then.
         """
         for write_filter in self.context.components.filters():
             filtered = await write_filter.filter(text, path)
-            self.context.notices.add(*filtered.notices)
+            self.context.notices.add(*(f"{where}{notice}" for notice in filtered.notices))
             text = filtered.text
         return text
 

@@ -297,12 +297,12 @@ class Flusher(Protocol):
 
 @runtime_checkable
 class WriteFilter(Protocol):
-    """Sees each text before it is written to a memory file, and may change it, for example to redact keys."""
+    """Sees each text before it is written to a memory file or sent to a flusher, and may change it: to redact keys."""
 
     def filter(self, text: str, path: str) -> Filtered:
         """Return the text as it may be written. If it raises, nothing is written.
 
-        :param text: what is about to be written: an entry, not the whole file.
+        :param text: what is about to be written, an entry and not the whole file; or a message that a flusher reads.
         :param path: the file that it goes to, relative to the workspace.
         """
         ...
