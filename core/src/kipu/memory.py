@@ -302,10 +302,9 @@ class Memory:
 
         It also raises what `search` raises.
         """
-        from .search.recall import render, results_for
+        from .search.recall import recall
 
-        results = await self.search(query, max_results=results_for(max_tokens), **options)
-        return await render(self._context.database, results, max_tokens)
+        return await recall(self._search, self.search, query, max_tokens, options)
 
     @_public
     async def files(self, source: str | None = None) -> list[FileInfo]:
@@ -316,7 +315,7 @@ class Memory:
         return await self._search.files(source if source is None else self._context.scope.source(source))
 
     async def status(self) -> Status:
-        """Return the state of the workspace and of its index. Nothing is changed.
+        """Return the state of the workspace and of its index. Nothing is changed, but a damaged index is set aside.
 
         :raises IndexUnavailableError: the index cannot be read.
         """
@@ -324,7 +323,7 @@ class Memory:
 
         self._context.database.check_open()
         with self._context.notices.collect() as notices:
-            status = await read_status(self._context, self._synchronizer)
+            status = await read_status(self._search)
         return with_notices(status, notices)  # type: ignore[no-any-return]
 
     async def check_embedder(self) -> str | None:
@@ -469,9 +468,9 @@ class Memory:
 
         :raises ChunkNotFoundError: it does not exist, or belongs to another scope.
         """
-        from .keeping.targets import find_chunk
+        from .keeping.change import find
 
-        return await find_chunk(self._context, chunk)
+        return await find(self._writer, chunk)
 
     @_public
     async def edit(

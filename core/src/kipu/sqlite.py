@@ -13,18 +13,36 @@ if TYPE_CHECKING:
     from types import ModuleType
 
 __all__ = [
+    "IndexDamageError",
     "choose_driver",
     "in_batches",
     "is_damage",
     "is_database_failure",
     "is_missing_table",
-    "is_unreadable",
     "shielded",
     "sqlite_errors",
     "uri_path",
 ]
 
 Answer = TypeVar("Answer")
+
+# https://www.sqlite.org/rescode.html: SQLITE_CORRUPT and SQLITE_NOTADB, and how they read where an error has no code.
+_DAMAGE_CODES = (11, 26)
+_DAMAGE_SIGNS = ("not a database", "malformed", "corrupt", "Could not decode to UTF-8")
+
+
+class IndexDamageError(Exception):
+    """The index is damaged. It is set aside and rebuilt before any caller sees this.
+
+    :param reason: what is wrong with it, or what was raised.
+    :param file: which file it is, as `IndexFile.identity` tells: the one at its path may be another by now. None if it
+        cannot be.
+    """
+
+    def __init__(self, reason: object, file: tuple[int, int] | None = None) -> None:
+        is_name = isinstance(reason, UnicodeDecodeError)
+        super().__init__("a name in its schema is not UTF-8" if is_name else str(reason))
+        self.file = file
 
 
 def choose_driver() -> ModuleType:
@@ -44,18 +62,21 @@ def choose_driver() -> ModuleType:
 
 
 def sqlite_errors() -> tuple[type[Exception], ...]:
-    """Return what the driver raises: its classes are not those of the standard library."""
-    return tuple({sqlite3.Error, choose_driver().Error})
+    """Return what a use of the index raises. The classes of the driver are not those of the standard library."""
+    return tuple({sqlite3.Error, choose_driver().Error, IndexDamageError})
 
 
 def is_damage(error: BaseException) -> bool:
-    """Return whether SQLite says that the file is damaged."""
-    return is_unreadable(error) or any(sign in str(error) for sign in ("not a database", "malformed", "corrupt"))
+    """Return whether SQLite says that the file is damaged, in whatever words: strategies' tables have their own.
 
-
-def is_unreadable(error: BaseException) -> bool:
-    """Return whether a text in the index cannot be decoded: damage that no check of the pages finds."""
-    return "Could not decode to UTF-8" in str(error)
+    Where a name in the schema is damaged, the driver fails to decode the message itself.
+    """
+    if isinstance(error, (IndexDamageError, UnicodeDecodeError)):
+        return True
+    code = getattr(error, "sqlite_errorcode", None) or 0
+    return isinstance(error, sqlite_errors()) and (
+        code & 0xFF in _DAMAGE_CODES or any(sign in str(error) for sign in _DAMAGE_SIGNS)
+    )
 
 
 def is_missing_table(error: BaseException | None) -> bool:

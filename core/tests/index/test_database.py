@@ -246,7 +246,7 @@ async def test_a_damaged_index_is_set_aside_and_rebuilt(path, database, notices,
     assert path.with_name("index.damaged.sqlite").read_bytes() == data
     (notice,) = waiting(notices)
     assert notice.startswith("The index could not be used (")
-    assert notice.endswith("). It was set aside as index.damaged.sqlite and rebuilt.")
+    assert notice.endswith("). It was set aside as index.damaged.sqlite, and is rebuilt from the memory files.")
 
 
 async def test_an_empty_file_is_an_empty_index(path, database, notices):
@@ -269,7 +269,7 @@ async def test_the_index_of_another_version_is_set_aside(path, database, notices
     assert await paths(database) == ["a.md"]
     assert waiting(notices) == [
         "The index could not be used (another version of Kipu made it, or a table is missing). It was set aside as "
-        "index.damaged.sqlite and rebuilt."
+        "index.damaged.sqlite, and is rebuilt from the memory files."
     ]
     with contextlib.closing(sqlite3.connect(path.with_name("index.damaged.sqlite"))) as aside:
         assert aside.execute("SELECT something FROM files").fetchall() == [(1,)]
@@ -366,15 +366,16 @@ async def test_a_file_in_place_of_the_hidden_folder_is_explained(path, database)
         await insert(database, "a.md")
 
 
-async def test_the_status_of_a_damaged_index_changes_nothing(workspace, write, config):
+async def test_the_status_sets_a_damaged_index_aside(workspace, write, config):
     write("memory/a.md", "valkey")
     index = workspace / ".kipu" / "index.sqlite"
     index.parent.mkdir()
     index.write_bytes(b"x" * 5000)
     async with Memory(config()) as memory:
-        with pytest.raises(IndexUnavailableError, match="is damaged"):
-            await memory.status()
-    assert index.read_bytes() == b"x" * 5000
+        status = await memory.status()
+    assert status.pending == ["memory/a.md"]
+    assert "It was set aside as index.damaged.sqlite" in status.notices[0]
+    assert index.with_name("index.damaged.sqlite").read_bytes() == b"x" * 5000
 
 
 async def test_a_search_rebuilds_a_damaged_index(workspace, write, config):

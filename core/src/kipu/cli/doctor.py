@@ -121,7 +121,7 @@ def _workspace(workspace: Path, output: Output) -> Iterator[Finding]:
 
     database = Database(workspace.absolute() / HIDDEN_FOLDER / INDEX_FILE, Notices())
     if database.exists and (damage := database.file.damage()):
-        yield Finding("problem", f"the index is damaged: {damage}", "The next search rebuilds it, or: kipu index")
+        yield Finding("problem", f"the index is damaged: {damage}", "kipu index --force")
         return
     try:
         status, wrong, unusable, no_embedder, damaged = run(work())

@@ -12,6 +12,7 @@ from urllib.parse import quote, unquote
 
 from ..errors import MemoryFileError, NotWrittenError, QueryError
 from ..index.queries import file_infos
+from ..index.recovery import recovering
 from ..keeping.files import read_file
 from ..keeping.step import FileChange
 from ..keeping.targets import resolve_file
@@ -26,7 +27,6 @@ from .model import Distiller
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
 
-    from ..context import Context
     from ..keeping.writer import Writer
     from ..workspace.paths import Workspace
 
@@ -83,8 +83,7 @@ async def compact(
     budget = _MAX_TOKENS if max_tokens is None else max_tokens
     if type(budget) is not int or budget < 1:
         raise QueryError(f"max_tokens must be a whole number of at least 1, not {max_tokens!r}.")
-    await writer.synchronizer.refresh()
-    originals = await _select(context, label, before, budget)
+    originals = await _select(writer, label, before, budget)
     if not originals:
         return None
     facts = await _distill(Distiller(writer, model, originals[-1].path), originals, task)
@@ -170,8 +169,11 @@ def _first_day_to_keep(older_than: int | timedelta | date | str | None, today: d
     return today - older_than
 
 
-async def _select(context: Context, label: str, before: date, max_tokens: int) -> list[_Original]:
+@recovering
+async def _select(writer: Writer, label: str, before: date, max_tokens: int) -> list[_Original]:
     """Return the oldest dated files of a source, as many as the budget allows; no summaries."""
+    context = writer.context
+    await writer.synchronizer.refresh()
     async with context.database.reader() as connection:
         infos = await file_infos(connection)
     dated = [(file.date, file.path) for file in infos if file.source == label and file.date and file.date < before]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from ..errors import EvergreenFileError, KipuError, NotWrittenError
+from ..index.recovery import recovering
 from ..keeping.remember import add_entries, filter_new
 from ..keeping.targets import resolve_destination
 from ..markdown import normalize_text
@@ -118,13 +119,18 @@ async def _write(writer: Writer, facts: Sequence[str], path: str, real: str) -> 
     if not facts:
         return []
     try:
-        async with writer.locked():
-            return await add_entries(writer, facts, path, real, _METADATA)
+        return await _add(writer, facts, path, real)
     except KipuError as error:
         raise NotWrittenError(
             f"The distilled facts could not be written to {path}: {error} They are in this exception (.text).",
             _format_list(facts),
         ) from error
+
+
+@recovering
+async def _add(writer: Writer, facts: Sequence[str], path: str, real: str) -> list[Note]:
+    async with writer.locked():
+        return await add_entries(writer, facts, path, real, _METADATA)
 
 
 def _format_list(facts: Sequence[str]) -> str:

@@ -10,10 +10,9 @@ import weakref
 from typing import TYPE_CHECKING, Any
 
 import aiosqlite
-import attrs
 
 from ..errors import IndexBusyError, IndexUnavailableError, MemoryClosedError
-from ..sqlite import choose_driver, is_damage, is_unreadable, shielded, uri_path
+from ..sqlite import IndexDamageError, choose_driver, is_damage, shielded, uri_path
 from . import schema
 from .file import IndexFile
 from .queries import Snapshot, read_snapshot
@@ -47,11 +46,23 @@ if hasattr(os, "register_at_fork"):
 
 
 class Connection(aiosqlite.Connection):
-    """A connection. While ``is_guarded`` is true, as for the code of strategies, statements of the connection that
-    writes can neither end the transaction nor change tables of the kernel.
+    """A connection, which raises `IndexDamageError` for whatever SQLite says of a damaged file.
+
+    ``file`` tells on which file it was opened: the one at that path may have been replaced since. While ``is_guarded``
+    is true, as for the code of strategies, statements of the connection that writes can neither end the transaction
+    nor change tables of the kernel.
     """
 
+    file: tuple[int, int] | None = None
     is_guarded = False
+
+    async def _execute(self, fn: Any, *arguments: Any, **options: Any) -> Any:
+        try:
+            return await super()._execute(fn, *arguments, **options)  # type: ignore[no-untyped-call]
+        except Exception as error:
+            if is_damage(error):
+                raise IndexDamageError(error, self.file) from error
+            raise
 
     def authorize(self, action: int, *arguments: Any) -> int:
         """Return whether a statement may be prepared: https://www.sqlite.org/c3ref/set_authorizer.html"""
@@ -67,14 +78,6 @@ _GUARDED = {22: -1, 32: -1, 9: 0, 18: 0, 23: 0, 11: 0, 10: 1, 7: 1, 26: 1}
 _KERNEL_TABLES = schema.kernel_tables()
 
 
-@attrs.frozen
-class _Open:
-    """An open connection, and which file it was opened on: the file at that path may have been replaced since."""
-
-    connection: Connection
-    file: tuple[int, int] | None
-
-
 class Database:
     """The connections of one memory to its index.
 
@@ -86,10 +89,10 @@ class Database:
         self.path: Path = path
         self.driver = choose_driver()
         self.file = IndexFile(path, self.driver, notices)
-        self._writer: _Open | None = None
+        self._writer: Connection | None = None
         self._writer_wait = 0.0
         self._writing = asyncio.Lock()
-        self._idle: list[_Open] = []
+        self._idle: list[Connection] = []
         self._reading = asyncio.Semaphore(_READERS)
         self._closed = False
 
@@ -134,16 +137,16 @@ class Database:
         """
         async with contextlib.nullcontext() if further else self._reading:
             with self._explained():
-                opened = await self._checkout()
+                connection = await self._checkout()
                 try:
                     # All statements of a search see the same state, whatever other processes write.
-                    await shielded(opened.connection.execute("BEGIN"))
-                    yield opened.connection
+                    await shielded(connection.execute("BEGIN"))
+                    yield connection
                 finally:
                     try:
-                        await shielded(opened.connection.rollback())
+                        await shielded(connection.rollback())
                     finally:
-                        await self._check_in(opened)
+                        await self._check_in(connection)
 
     @contextlib.asynccontextmanager
     async def snapshot(self) -> AsyncIterator[Snapshot]:
@@ -167,6 +170,15 @@ class Database:
                 connection = await self._connect(f"file:{uri_path(self.path)}?mode=rw", script)
                 await shielded(connection.close())
 
+    async def check_pages(self) -> None:
+        """Read all pages of the index, if there is one: an operation meets damage only on those that it needs.
+
+        :raises IndexDamageError: one of them is damaged.
+        """
+        seen = self.file.identity()
+        if seen is not None and (damage := await asyncio.to_thread(self.file.damage)):
+            raise IndexDamageError(damage, seen)
+
     @property
     def has_log(self) -> bool:
         """Whether the log beside the index has something that is not in the index itself yet."""
@@ -183,13 +195,14 @@ class Database:
     async def recover(self, error: Exception) -> None:
         """Set the index aside if it is damaged, so that it is rebuilt, and reopen all connections.
 
-        :param error: what SQLite raised when it was used.
+        :param error: what was raised when it was used.
         """
         await self._close_connections()
-        seen = self.file.identity()
-        if seen is None:
-            return
-        reason = str(error) if is_unreadable(error) else await asyncio.to_thread(self.file.damage)
+        seen, reason = self.file.identity(), None
+        if isinstance(error, IndexDamageError):
+            seen, reason = error.file or seen, str(error)
+        elif seen is not None:
+            reason = await asyncio.to_thread(self.file.damage)
         if reason:
             await asyncio.to_thread(self.file.set_aside, BUSY_SECONDS, reason, seen)
 
@@ -214,51 +227,50 @@ class Database:
         self._check_usable()
         if self._writer is not None and self._writer.file != self.file.identity():
             replaced, self._writer = self._writer, None
-            await shielded(replaced.connection.close())
+            await shielded(replaced.close())
         if self._writer is None:
             await asyncio.to_thread(self.file.prepare, wait)
-            file = self.file.identity()
             script = f"PRAGMA synchronous = NORMAL; PRAGMA busy_timeout = {int(wait * 1000)}"
             connection = await self._connect(f"file:{uri_path(self.path)}?mode=rw", script, wait)
             await connection.set_authorizer(connection.authorize)
-            self._writer = _Open(connection, file)
+            self._writer = connection
             self._writer_wait = wait
         elif self._writer_wait != wait:
-            await self._writer.connection.execute(f"PRAGMA busy_timeout = {int(wait * 1000)}")
+            await self._writer.execute(f"PRAGMA busy_timeout = {int(wait * 1000)}")
             self._writer_wait = wait
-        return self._writer.connection
+        return self._writer
 
-    async def _checkout(self) -> _Open:
+    async def _checkout(self) -> Connection:
         self._check_usable()
         while self._idle:
-            opened = self._idle.pop()
-            if opened.file == self.file.identity():
-                return opened
-            await shielded(opened.connection.close())
+            connection = self._idle.pop()
+            if connection.file == self.file.identity():
+                return connection
+            await shielded(connection.close())
         file = self.file.identity()
         if file is not None:
             try:
-                return _Open(await self._connect(self.file.uri(), "PRAGMA query_only = 1", check=True), file)
+                return await self._connect(self.file.uri(), "PRAGMA query_only = 1", check=True)
             except schema.OtherSchemaError:
                 pass  # as if there was no index, until the next write rebuilds it
             except self.driver.OperationalError:
                 if self.file.identity() == file:
                     raise
                 return await self._checkout()  # another task or process moved it away
-        return _Open(await self._connect(":memory:", schema.TABLES), None)
+        return await self._connect(":memory:", schema.TABLES)
 
-    async def _check_in(self, opened: _Open) -> None:
-        if opened.file is None or self._closed or len(self._idle) >= _READERS:
-            await shielded(opened.connection.close())
+    async def _check_in(self, connection: Connection) -> None:
+        if connection.file is None or self._closed or len(self._idle) >= _READERS:
+            await shielded(connection.close())
         else:
-            self._idle.append(opened)
+            self._idle.append(connection)
 
     async def _close_connections(self) -> None:
         async with self._writing:
             opened = [*self._idle, *([self._writer] if self._writer else [])]
             self._idle, self._writer = [], None
             for each in opened:
-                await shielded(each.connection.close())
+                await shielded(each.close())
 
     async def _connect(self, uri: str, script: str, wait: float = BUSY_SECONDS, *, check: bool = False) -> Connection:
         """Open a connection and run a script on it; with ``check``, only if the tables are of this version."""
@@ -275,6 +287,7 @@ class Database:
             return connection
 
         connection = Connection(connector, iter_chunk_size=_ROWS_AT_A_TIME)
+        connection.file = None if uri == ":memory:" else self.file.identity()
         # Otherwise the thread would keep a program from ending that forgot to close a memory.
         connection._thread.daemon = True  # noqa: SLF001 (there is no public way)
         try:
@@ -283,8 +296,10 @@ class Database:
             with contextlib.suppress(ValueError):  # it could not be opened
                 await shielded(connection.close())
             raise
-        except BaseException:
+        except BaseException as error:
             await asyncio.to_thread(connection._thread.join)  # noqa: SLF001 (else it outlives the event loop)
+            if is_damage(error):
+                raise IndexDamageError(error, connection.file) from error
             raise
         return connection
 
@@ -294,8 +309,6 @@ class Database:
         try:
             yield
         except (sqlite3.OperationalError, self.driver.OperationalError) as error:
-            if is_damage(error):
-                raise
             if "locked" in str(error) or "busy" in str(error):
                 raise IndexBusyError(
                     f"Another process is writing to the index {self.path}. Try again when it is done."

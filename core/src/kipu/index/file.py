@@ -69,8 +69,12 @@ class IndexFile:
         try:
             found: str = connection.execute("PRAGMA quick_check(1)").fetchone()[0]
             return None if found == "ok" else found
-        except self.driver.DatabaseError as error:
-            return str(error) if is_damage(error) else None
+        except Exception as error:
+            if is_damage(error):
+                return str(error)
+            if isinstance(error, self.driver.Error):
+                return None  # it is locked, perhaps
+            raise
         finally:
             connection.close()
 
@@ -80,10 +84,11 @@ class IndexFile:
         seen = self.identity()
         try:
             self._create_tables(wait)
-        except (self.driver.DatabaseError, schema.ForeignDatabaseError, schema.OtherSchemaError) as error:
-            if isinstance(error, self.driver.DatabaseError) and not is_damage(error):
+        except Exception as error:
+            is_foreign = isinstance(error, schema.ForeignDatabaseError)
+            if not (is_foreign or isinstance(error, schema.OtherSchemaError) or is_damage(error)):
                 raise
-            self.set_aside(wait, str(error), seen, foreign=isinstance(error, schema.ForeignDatabaseError))
+            self.set_aside(wait, str(error), seen, foreign=is_foreign)
             self._create_tables(wait)
 
     def _create_tables(self, wait: float) -> None:
@@ -142,7 +147,10 @@ class IndexFile:
                 f"The index {self.path} cannot be used ({reason}) nor moved away: {error.strerror or error}. "
                 "Close the programs that use it, then try again."
             ) from None
-        self.notices.add(f"The index could not be used ({reason}). It was set aside as {aside.name} and rebuilt.")
+        self.notices.add(
+            f"The index could not be used ({reason}). It was set aside as {aside.name}, and is rebuilt from the memory "
+            "files."
+        )
 
     def _free_name(self) -> Path:
         """Return a name beside the index that is not in use: a file of another program is never overwritten."""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import attrs
 
-from ..sqlite import in_batches
+from ..sqlite import IndexDamageError, in_batches
 from ..types import FileInfo, StoredChunk, VectorSpace
 from ..workspace.paths import ARCHIVE
 from .vectors import KnownSpace
@@ -199,11 +199,20 @@ def passes(query: Query, chunk: StoredChunk) -> bool:
 
 
 def stored_chunk(row: Sequence[Any]) -> StoredChunk:
-    """Return a row of the columns `CHUNK_COLUMNS` as an object."""
-    metadata = json.loads(row[11]) if row[11] else {}
+    """Return a row of the columns `CHUNK_COLUMNS` as an object.
+
+    :raises IndexDamageError: it is not as it was written.
+    """
+    try:
+        metadata = json.loads(row[11]) if row[11] else {}
+    except ValueError as error:
+        raise IndexDamageError(f"the metadata of a chunk cannot be read: {error}") from error
     columns = [*row[:4], _date(row[4]), *row[5:11], metadata]
     return StoredChunk(*columns)
 
 
 def _date(text: str | None) -> date | None:
-    return date.fromisoformat(text) if text else None
+    try:
+        return date.fromisoformat(text) if text else None
+    except ValueError as error:
+        raise IndexDamageError(f"the date of a file cannot be read: {error}") from error

@@ -25,7 +25,7 @@ class IndexReplacedError(IndexUnavailableError):
 def recovering(method: Method) -> Method:
     """Run a method once more if the index turns out to be damaged or replaced, or lacks the tables of a strategy.
 
-    The second run rebuilds them. The object of the method has the index in its attribute ``database``.
+    The second run rebuilds them. The first argument has the index in its attribute ``database``.
     """
 
     @functools.wraps(method)
@@ -47,7 +47,7 @@ def recovering(method: Method) -> Method:
         except sqlite_errors() as error:
             raise IndexUnavailableError(
                 f"The index {database.path} cannot be used: {error}. It is derived from the memory files: delete it, "
-                "and it is rebuilt."
+                "and it is rebuilt. If this happens again, the disk may be failing."
             ) from error
 
     return cast("Method", recovered)

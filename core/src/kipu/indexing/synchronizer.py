@@ -135,6 +135,8 @@ class Synchronizer:
         """
         if self._is_empty:
             return IndexReport()
+        if force:
+            await self.database.check_pages()
         report = await self._index_all(force=force, prune=prune, on_progress=on_progress)
         if force:
             await self._clear_plugin_folders()

@@ -6,23 +6,41 @@ import asyncio
 from typing import TYPE_CHECKING
 
 from ..errors import FileChangedError, MemoryFileError, QueryError
+from ..index.recovery import recovering
 from ..markdown import normalize_text
 from ..types import Note, Place
 from ..workspace.text import TextFile
 from .edits import append, dedent, remove, reword
 from .files import read_file
 from .step import FileChange
-from .targets import check_lines, find_chunk_at, include_metadata, resolve, resolve_destination, resolve_file
+from .targets import (
+    check_lines,
+    find_chunk,
+    find_chunk_at,
+    include_metadata,
+    resolve,
+    resolve_destination,
+    resolve_file,
+)
 from .writer import retried
 
 if TYPE_CHECKING:
     import os
 
     from ..context import Context
+    from ..types import StoredChunk
     from .targets import Target
     from .writer import Writer
 
-__all__ = ["edit", "move", "read", "take_out"]
+__all__ = ["edit", "find", "move", "read", "take_out"]
+
+
+@recovering
+async def find(writer: Writer, chunk: str) -> StoredChunk:
+    """Return a chunk by its name. See `kipu.Memory.find_chunk`."""
+    if not writer.database.exists:
+        await writer.synchronizer.refresh()
+    return await find_chunk(writer.context, chunk)
 
 
 async def read(context: Context, path: str | os.PathLike[str], start: int | None, end: int | None) -> str:
@@ -34,6 +52,7 @@ async def read(context: Context, path: str | os.PathLike[str], start: int | None
     return "\n".join(lines[first - 1 : last])
 
 
+@recovering
 async def edit(
     writer: Writer,
     text: str,
@@ -58,7 +77,7 @@ async def edit(
             target = target.below_headings(text)
         place = await _reword(writer, target, text)
         await writer.index(place.path)
-        name = await find_chunk_at(writer.context, place)
+        name = await find_chunk_at(writer, place)
     return Note(place.path, place.start_line, place.end_line, text, name, replaced=target.text)
 
 
@@ -70,6 +89,7 @@ async def _reword(writer: Writer, target: Target, text: str) -> Place:
     return Place(target.path, target.start_line, target.start_line + length - 1)
 
 
+@recovering
 async def move(
     writer: Writer,
     to: str | os.PathLike[str],
@@ -98,7 +118,7 @@ async def move(
             first = await _move_lines(writer, target, name, real)
             await writer.index(target.path, name)
         place = Place(name, first, first + target.text.count("\n"))
-        moved = await find_chunk_at(context, place)
+        moved = await find_chunk_at(writer, place)
     return Note(name, place.start_line, place.end_line, target.text, moved)
 
 

@@ -7,6 +7,7 @@ import secrets
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..errors import FileChangedError, QueryError
+from ..index.recovery import recovering
 from ..markdown import canonical, check_metadata, entries, format_entry, normalize_text
 from ..types import Note, Place
 from ..workspace.paths import source_of
@@ -41,6 +42,7 @@ class _Destination(NamedTuple):
     heading: str | None = None
 
 
+@recovering
 async def remember(
     writer: Writer,
     text: str,
@@ -77,7 +79,7 @@ async def remember(
             first = old.text.strip().split("\n")[0][:_SHOWN_CHARACTERS]
             context.notices.add(f"It supersedes {old.place}: {first}")
         await writer.index(path, *([old.path] if old else []))
-        chunk = await find_chunk_at(context, place)
+        chunk = await find_chunk_at(writer, place)
     return Note(path, place.start_line, place.end_line, text, chunk, None, similar, known.get("id"))
 
 
@@ -96,7 +98,7 @@ async def add_entries(
     places = await _add(writer, _Destination(path, real), formatted)
     await writer.index(path)
     return [
-        Note(path, place.start_line, place.end_line, text, await find_chunk_at(context, place))
+        Note(path, place.start_line, place.end_line, text, await find_chunk_at(writer, place))
         for place, text in zip(places, new, strict=True)
     ]
 
@@ -161,7 +163,7 @@ async def _keep_duplicate(
         await _supersede_by_existing(writer, place, old)
     if metadata:
         writer.context.notices.add("This text was remembered before. The metadata of that entry was not changed.")
-    chunk = await find_chunk_at(writer.context, place)
+    chunk = await find_chunk_at(writer, place)
     return Note(place.path, place.start_line, place.end_line, text, chunk, duplicate_of=place)
 
 

@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import os
 import re
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from ..errors import (
     ChunkNotFoundError,
@@ -17,6 +17,7 @@ from ..errors import (
     QueryError,
 )
 from ..index.queries import CHUNK_COLUMNS, CHUNKS_AND_FILES, stored_chunk
+from ..index.recovery import recovering
 from ..markdown import entries, leading_headings, read_metadata
 from ..types import Place
 from ..workspace.paths import MEMORY_FOLDER, is_memory_file_name, source_of
@@ -25,11 +26,10 @@ from ..workspace.scope import check_source
 from .files import read_file
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from ..context import Context
     from ..types import StoredChunk
     from ..workspace.text import TextFile
+    from .writer import Writer
 
 __all__ = [
     "Target",
@@ -251,14 +251,21 @@ async def find_chunk(context: Context, name: str) -> StoredChunk:
     )
 
 
-async def find_chunk_at(context: Context, place: Place) -> str | None:
+async def find_chunk_at(writer: Writer, place: Place) -> str | None:
     """Return the name of the chunk that has exactly these lines; None if none or several have, or the index is busy."""
-    rows: Iterable[Any] = ()
+    names: list[str] = []
     with contextlib.suppress(IndexUnavailableError):  # what was written is written
-        async with context.database.reader() as connection:
-            rows = await connection.execute_fetchall(
-                f"SELECT chunks.chunk FROM {CHUNKS_AND_FILES} WHERE files.path = ? AND start_line = ? AND end_line = ?",
-                (place.path, place.start_line, place.end_line),
-            )
-    names = [str(row[0]) for row in rows]
+        names = await _chunks_at(writer, place)
     return names[0] if len(names) == 1 else None
+
+
+@recovering
+async def _chunks_at(writer: Writer, place: Place) -> list[str]:
+    if not writer.database.exists:
+        await writer.synchronizer.refresh()
+    async with writer.database.reader() as connection:
+        rows = await connection.execute_fetchall(
+            f"SELECT chunks.chunk FROM {CHUNKS_AND_FILES} WHERE files.path = ? AND start_line = ? AND end_line = ?",
+            (place.path, place.start_line, place.end_line),
+        )
+    return [str(row[0]) for row in rows]

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Coroutine
 
     from ..context import Context
+    from ..index.database import Database
     from ..indexing.synchronizer import Synchronizer
     from .step import FileChange
 
@@ -54,6 +55,11 @@ class Writer:
         self.synchronizer = synchronizer
         self.lock = WorkspaceLock(context.workspace.root / HIDDEN_FOLDER)
         self.transactions = Transactions(context)
+
+    @property
+    def database(self) -> Database:
+        """The database of the index."""
+        return self.context.database
 
     @contextlib.asynccontextmanager
     async def locked(self) -> AsyncIterator[None]:

@@ -4,51 +4,44 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ..errors import IndexUnavailableError
 from ..index.coverage import read_coverage
 from ..index.queries import count_chunks, file_infos, sources
+from ..index.recovery import recovering
 from ..indexing.compare import absent_paths, missing_folders
 from ..plugins.build import name_of
-from ..sqlite import sqlite_errors
 from ..types import SkippedFile, Status
 from .service import no_memory
 
 if TYPE_CHECKING:
-    from ..context import Context
-    from ..indexing.synchronizer import Synchronizer
+    from .service import SearchService
 
 __all__ = ["read_status"]
 
 
-async def read_status(context: Context, synchronizer: Synchronizer) -> Status:
-    """Return the state of a workspace and of its index, as far as the scope goes. Nothing is changed.
+@recovering
+async def read_status(service: SearchService) -> Status:
+    """Return the state of a workspace and of its index, as far as the scope goes.
 
     :raises IndexUnavailableError: the index cannot be read.
     """
+    context, synchronizer = service.context, service.synchronizer
     scope, components, path = context.scope, context.components, context.database.path
-    try:
-        indexer = await synchronizer.indexer(lenient=True)
-        pending = await indexer.look()
-        async with context.database.snapshot() as snapshot:
-            files = [file for file in await file_infos(snapshot.connection) if scope.sees(file.path)]
-            labels = {
-                label: count
-                for label, count in (await sources(snapshot.connection)).items()
-                if scope.sees_source(label)
-            }
-            chunks = await count_chunks(snapshot.connection, scope.sources)
-            coverage = await read_coverage(snapshot.connection, scope.sources)
-            vectors = {
-                identity: chunks - coverage.lacking.get(known.space.id, 0)
-                for identity, known in snapshot.spaces.items()
-                if known.space.dimension
-            }
-            space = snapshot.spaces.get(indexer.identity or "")
-            pending_vectors = coverage.pending.get(space.space.id, 0) if space else chunks
-    except sqlite_errors() as error:
-        raise IndexUnavailableError(
-            f"The index {path} is damaged: {error}. The next search, or kipu index, rebuilds it."
-        ) from error
+    indexer = await synchronizer.indexer(lenient=True)
+    pending = await indexer.look()
+    async with context.database.snapshot() as snapshot:
+        files = [file for file in await file_infos(snapshot.connection) if scope.sees(file.path)]
+        labels = {
+            label: count for label, count in (await sources(snapshot.connection)).items() if scope.sees_source(label)
+        }
+        chunks = await count_chunks(snapshot.connection, scope.sources)
+        coverage = await read_coverage(snapshot.connection, scope.sources)
+        vectors = {
+            identity: chunks - coverage.lacking.get(known.space.id, 0)
+            for identity, known in snapshot.spaces.items()
+            if known.space.dimension
+        }
+        space = snapshot.spaces.get(indexer.identity or "")
+        pending_vectors = coverage.pending.get(space.space.id, 0) if space else chunks
     problems = [SkippedFile(file.path, file.problem) for file in files if file.problem is not None]
     embedder = components.embedder_choice if components.needs_vectors else None
     notices = absent_paths(context.workspace, pending)
