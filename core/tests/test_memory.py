@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import datetime
 import os
 import shutil
@@ -14,13 +15,14 @@ from kipu.errors import (
     ConfigurationError,
     MemoryClosedError,
     MemoryFileError,
+    OtherEventLoopError,
     OutsideWorkspaceError,
     PluginFailedError,
     PluginNotFoundError,
     QueryError,
     WorkspaceNotFoundError,
 )
-from kipu.testing import ParagraphChunker, WordStrategy
+from kipu.testing import HashingEmbedder, ParagraphChunker, VectorStrategy, WordStrategy
 
 # --- Searching -----------------------------------------------------------------------------------------------------
 
@@ -393,3 +395,35 @@ async def test_files_are_listed_with_their_properties(memory, write):
     )
     assert (second.source, second.date, second.chunks, second.size) == ("team", datetime.date(2026, 11, 29), 2, 11)
     assert await memory.files(source="team") == [second]
+
+
+# --- Event loops ---------------------------------------------------------------------------------------------------
+
+
+def test_a_memory_works_in_one_event_loop_after_the_other(config, write):
+    write("memory/a.md", "the apple")
+    memory = Memory(config(index={"embedder": HashingEmbedder()}, strategy=VectorStrategy()))
+
+    async def use(number: int) -> None:
+        numbers = range(4 * number, 4 * number + 4)
+        await asyncio.gather(*(memory.remember(f"apple number {each}") for each in numbers))
+        await asyncio.gather(*(memory.index() for _ in numbers))
+        for results in await asyncio.gather(*(memory.search("apple", max_results=100) for _ in numbers)):
+            assert sum(result.text.count("number") for result in results) == 4 * number + 4
+
+    for number in range(3):
+        asyncio.run(use(number))
+    asyncio.run(memory.close())
+
+
+async def test_a_memory_says_that_another_event_loop_uses_it(memory, write):
+    write("memory/a.md", "the apple")
+    assert await memory.search("apple")
+    operations = [memory.search, memory.remember, memory.find_chunk, memory.recall]
+    for operation in operations:
+        with pytest.raises(OtherEventLoopError, match=r"in use in another event loop.*kipu\.sync\.Memory"):
+            await asyncio.to_thread(asyncio.run, operation("apple"))
+    for operation in (memory.index, memory.status, memory.files, memory.check):
+        with pytest.raises(OtherEventLoopError):
+            await asyncio.to_thread(asyncio.run, operation())
+    assert await memory.search("apple")

@@ -28,6 +28,7 @@ Each class is one kind of mistake; each message says what happened, where, and w
     ├── WritingBusyError         memory files that another process is changing
     ├── BudgetExceededError      the daily budget of model calls or tokens is used up
     ├── MemoryClosedError        a memory that was used after it was closed
+    ├── OtherEventLoopError      a memory that another event loop is using
     └── IndexUnavailableError    an index that can be neither read nor written
         └── IndexBusyError       an index that another process is writing to
 """
@@ -56,6 +57,7 @@ __all__ = [
     "MemoryClosedError",
     "MemoryFileError",
     "NotWrittenError",
+    "OtherEventLoopError",
     "OutsideScopeError",
     "OutsideWorkspaceError",
     "PluginClashError",
@@ -247,6 +249,10 @@ class MemoryClosedError(KipuError):
     """A memory was used after it was closed."""
 
     exit_code = 2
+
+
+class OtherEventLoopError(KipuError):
+    """The memory is in use in another event loop, which is still running."""
 
 
 class IndexUnavailableError(KipuError):

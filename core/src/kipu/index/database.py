@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import aiosqlite
 
-from ..errors import IndexBusyError, IndexUnavailableError, MemoryClosedError
+from ..errors import IndexBusyError, IndexUnavailableError, MemoryClosedError, OtherEventLoopError
+from ..loops import PerLoop
 from ..sqlite import IndexDamageError, choose_driver, is_damage, shielded, uri_path
 from . import schema
 from .file import IndexFile
@@ -91,9 +92,10 @@ class Database:
         self.file = IndexFile(path, self.driver, notices)
         self._writer: Connection | None = None
         self._writer_wait = 0.0
-        self._writing = asyncio.Lock()
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._writing = PerLoop(asyncio.Lock)
         self._idle: list[Connection] = []
-        self._reading = asyncio.Semaphore(_READERS)
+        self._reading = PerLoop(lambda: asyncio.Semaphore(_READERS))
         self._closed = False
 
     @property
@@ -102,9 +104,16 @@ class Database:
         return os.path.exists(self.path)
 
     def check_open(self) -> None:
-        """Raise MemoryClosedError after `close`."""
+        """Raise MemoryClosedError after `close`, and OtherEventLoopError while another event loop uses the memory."""
         if self._closed:
             raise MemoryClosedError("This memory is closed. Open another one: Memory(workspace)")
+        loop = asyncio.get_running_loop()
+        if self._loop is not loop and self._loop is not None and self._loop.is_running():
+            raise OtherEventLoopError(
+                "This memory is in use in another event loop, which is still running. Open a Memory for each event "
+                "loop, or use kipu.sync.Memory, which serves all threads."
+            )
+        self._loop = loop
 
     # --- transactions ----------------------------------------------------------------------------------------------
 
@@ -116,7 +125,7 @@ class Database:
         :raises IndexBusyError: it is still writing after that.
         :raises IndexUnavailableError: the index cannot be written.
         """
-        async with self._writing:
+        async with self._writing():
             with self._explained():
                 writer = await self._open_writer(wait)
                 try:
@@ -135,7 +144,7 @@ class Database:
             two callers could wait for each other.
         :raises IndexUnavailableError: the index cannot be read.
         """
-        async with contextlib.nullcontext() if further else self._reading:
+        async with contextlib.nullcontext() if further else self._reading():
             with self._explained():
                 connection = await self._checkout()
                 try:
@@ -162,7 +171,7 @@ class Database:
 
         :raises IndexBusyError: another process is using it.
         """
-        async with self._writing:
+        async with self._writing():
             with self._explained():
                 await self._open_writer(BUSY_SECONDS)  # which creates the index if there is none
                 # What other processes are reading stays in the log until the next writer needs its place.
@@ -266,7 +275,7 @@ class Database:
             self._idle.append(connection)
 
     async def _close_connections(self) -> None:
-        async with self._writing:
+        async with self._writing():
             opened = [*self._idle, *([self._writer] if self._writer else [])]
             self._idle, self._writer = [], None
             for each in opened:

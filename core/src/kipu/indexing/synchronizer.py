@@ -19,6 +19,7 @@ from ..index.file import PLUGIN_FOLDERS
 from ..index.recovery import recovering
 from ..index.strategy_tables import change, drop_all, rebuild, tables_of
 from ..index.vectors import forget_vectors
+from ..loops import PerLoop
 from ..types import IndexReport
 from .compare import absent_paths, missing_folders
 from .indexer import Indexer, ignore_progress
@@ -58,7 +59,7 @@ class Synchronizer:
     def __init__(self, context: Context, *, background: bool) -> None:
         self._context = context
         self._background = background
-        self._lock = asyncio.Lock()
+        self._lock = PerLoop(asyncio.Lock)
         self._indexer: tuple[int, Indexer] | None = None
 
     @property
@@ -149,7 +150,7 @@ class Synchronizer:
     async def add(self, path: str, *, force: bool) -> IndexReport:
         """Index one file, and embed everything that is pending."""
         await self._stop_embedding()
-        async with self._lock:
+        async with self._lock():
             report = await (await self.indexer()).add(path, force=force)
         await self._embed(report)
         self._notify(report)
@@ -176,7 +177,7 @@ class Synchronizer:
         on_progress: Callable[[int, int], None] = ignore_progress,
     ) -> IndexReport:
         await self._stop_embedding()
-        async with self._lock:
+        async with self._lock():
             indexer = await self.indexer()
             pending = await indexer.look(force=force, prune=prune)
             report = await indexer.index(force=force, prune=prune, pending=pending, on_progress=on_progress)
@@ -222,7 +223,7 @@ class Synchronizer:
         if self._is_empty:
             return Update()
         notices, scope = self._context.notices, self._context.scope
-        async with self._lock:
+        async with self._lock():
             try:
                 indexer = await self.indexer(lenient=lenient)
             except KipuError as error:
@@ -280,7 +281,7 @@ class Synchronizer:
 
         :return: None if nothing could be indexed.
         """
-        async with self._lock:
+        async with self._lock():
             try:
                 indexer = await self.indexer(lenient=True)
             except KipuError as error:
@@ -304,7 +305,7 @@ class Synchronizer:
         :param hashes: of the chunks that are gone.
         """
         await self._stop_embedding()
-        async with self._lock:
+        async with self._lock():
 
             async def work(snapshot: Snapshot, select: Select) -> None:
                 await forget_vectors(snapshot.connection, hashes)
@@ -324,7 +325,7 @@ class Synchronizer:
 
     async def rebuild_all_tables(self) -> None:
         """Drop the tables of all strategies, known here or not, and rebuild those that are used here."""
-        async with self._lock:
+        async with self._lock():
 
             async def work(snapshot: Snapshot, select: Select) -> None:
                 await drop_all(snapshot.connection)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from ..errors import MemoryFileError, WritingBusyError
 from ..index.file import make_hidden_folder
+from ..loops import PerLoop
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -27,7 +28,7 @@ class WorkspaceLock:
     def __init__(self, hidden: Path) -> None:
         self.wait = 60.0
         self._hidden = hidden
-        self._tasks = asyncio.Lock()  # tasks of one memory take turns in order instead of polling the file
+        self._tasks = PerLoop(asyncio.Lock)  # tasks of one memory take turns in order instead of polling the file
 
     @contextlib.asynccontextmanager
     async def acquire(self, wait: float | None = None) -> AsyncIterator[None]:
@@ -40,7 +41,7 @@ class WorkspaceLock:
         from filelock import AsyncFileLock, Timeout
 
         wait = self.wait if wait is None else wait
-        async with self._tasks:
+        async with self._tasks():
             try:
                 make_hidden_folder(self._hidden)
                 # Not bound to a thread: the tasks of an event loop may run in several, one after the other.
