@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from kipu.keeping.files import read_regular, write_new
+from kipu.keeping.files import write_new
+from kipu.workspace.reader import read_regular
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 
 from ..errors import BudgetExceededError, KipuError
 from ..index.file import make_hidden_folder
-from ..keeping.files import read_regular, write_new
+from ..keeping.files import write_new
 from ..workspace.paths import HIDDEN_FOLDER
+from ..workspace.reader import read_regular
 
 if TYPE_CHECKING:
     from ..context import Context

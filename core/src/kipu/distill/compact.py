@@ -121,7 +121,7 @@ async def undo_compact(
     workspace, scope = context.workspace, context.scope
     name, real = resolve_file(context, path)
     async with writer.locked():
-        data, file = await asyncio.to_thread(read_file, real, name)
+        data, file = await asyncio.to_thread(read_file, workspace, real, name)
         originals = _originals_of(name, file.plain_lines)
         if not originals:
             raise QueryError(f"{name} is not a summary that compact wrote: its front matter names no originals.")
@@ -129,7 +129,7 @@ async def undo_compact(
         for archived, original in originals.items():
             scope.check(archived)
             archived_real, original_real = workspace.locate(archived), workspace.locate(original)
-            text, _ = await asyncio.to_thread(read_file, archived_real, archived)
+            text, _ = await asyncio.to_thread(read_file, workspace, archived_real, archived)
             if text is None or workspace.is_link(archived):  # a symlink leads to a file that compact did not archive
                 context.notices.add(f"{original} is no longer in the archive.")
                 continue
@@ -180,7 +180,7 @@ async def _select(writer: Writer, label: str, before: date, max_tokens: int) -> 
     originals: list[_Original] = []
     for day, path in sorted(dated):
         real = context.workspace.locate(path)
-        data, file = await asyncio.to_thread(read_file, real, path)
+        data, file = await asyncio.to_thread(read_file, context.workspace, real, path)
         lines = file.plain_lines
         if data is None or context.workspace.is_link(path) or _originals_of(path, lines):
             continue

@@ -75,7 +75,7 @@ def compare(
             if _stamp(file) == _stamp(found):
                 pending.unchanged += sees(path)
                 continue
-            if file.size == found.size and _digest(found.real) == file.hash:
+            if file.size == found.size and _digest(workspace, found.real) == file.hash:
                 pending.unchanged += sees(path)
                 if is_settled(found, now):
                     pending.touched.append(found)
@@ -122,10 +122,9 @@ def is_settled(file: FoundFile, now: int) -> bool:
     return now - max(file.mtime_ns, file.ctime_ns) > _TICK_NS
 
 
-def _digest(path: str) -> str | None:
+def _digest(workspace: Workspace, real: str) -> str | None:
     """Return the SHA-256 of a file; None if it cannot be read."""
     try:
-        with open(path, "rb") as file:
-            return hashlib.file_digest(file, "sha256").hexdigest()
+        return hashlib.sha256(workspace.read(real)).hexdigest()
     except OSError:
         return None

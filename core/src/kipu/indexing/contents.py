@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import hashlib
 import time
+from contextlib import closing
 from typing import TYPE_CHECKING
 
 import attrs
 
 from ..types import SkippedFile
+from ..workspace.reader import OpenFolder
 from ..workspace.text import NotTextError, decode
 from .compare import is_settled
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from ..workspace.paths import FoundFile
+    from ..workspace.paths import FoundFile, Workspace
 
 __all__ = ["Content", "read_contents"]
 
@@ -30,25 +32,25 @@ class Content:
     problem: str | None = None
 
 
-def read_contents(files: Sequence[FoundFile]) -> tuple[list[Content], list[SkippedFile]]:
+def read_contents(workspace: Workspace, files: Sequence[FoundFile]) -> tuple[list[Content], list[SkippedFile]]:
     """Read files; of those that cannot be read, return why."""
     contents: list[Content] = []
     skipped: list[SkippedFile] = []
-    for found in files:
-        now = time.time_ns()
-        try:
-            with open(found.real, "rb") as file:
-                data = file.read()
-        except FileNotFoundError:
-            continue  # removed since the scan: the next run sees that
-        except OSError as error:
-            skipped.append(SkippedFile(found.path, f"cannot be read: {error.strerror or error}"))
-            continue
-        text, problem = "", None
-        try:
-            text = decode(data)
-        except NotTextError as error:
-            problem = str(error)
-        stamped = found if is_settled(found, now) else found._replace(mtime_ns=0, ctime_ns=0)
-        contents.append(Content(stamped, hashlib.sha256(data).hexdigest(), text, problem))
+    with closing(OpenFolder()) as folder:
+        for found in files:
+            now = time.time_ns()
+            try:
+                data = workspace.read(found.real, folder)
+            except FileNotFoundError:
+                continue  # removed since the scan: the next run sees that
+            except OSError as error:
+                skipped.append(SkippedFile(found.path, f"cannot be read: {error.strerror or error}"))
+                continue
+            text, problem = "", None
+            try:
+                text = decode(data)
+            except NotTextError as error:
+                problem = str(error)
+            stamped = found if is_settled(found, now) else found._replace(mtime_ns=0, ctime_ns=0)
+            contents.append(Content(stamped, hashlib.sha256(data).hexdigest(), text, problem))
     return contents, skipped

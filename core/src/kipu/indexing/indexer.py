@@ -212,7 +212,7 @@ class Indexer:
         self, files: Sequence[FoundFile], known: Mapping[str, KnownFile], vanished: _ByHash, force: bool
     ) -> tuple[Batch, list[SkippedFile]]:
         """Read and chunk files: return them as the index should have them, and those that must be tried again."""
-        contents, skipped = await asyncio.to_thread(read_contents, files)
+        contents, skipped = await asyncio.to_thread(read_contents, self.context.workspace, files)
         batch, identity = Batch(), self.chunker.identity
         changed: list[tuple[PreparedFile, Document]] = []
         for content in contents:

@@ -46,7 +46,7 @@ async def find(writer: Writer, chunk: str) -> StoredChunk:
 async def read(context: Context, path: str | os.PathLike[str], start: int | None, end: int | None) -> str:
     """Return the text of a memory file. See `kipu.Memory.read`."""
     name, real = resolve_file(context, path)
-    _, file = await asyncio.to_thread(read_file, real, name)
+    _, file = await asyncio.to_thread(read_file, context.workspace, real, name)
     lines = file.plain_lines
     first, last = check_lines(name, start, end, len(lines))
     return "\n".join(lines[first - 1 : last])
@@ -83,7 +83,7 @@ async def edit(
 
 @retried(FileChangedError, attempts=5)
 async def _reword(writer: Writer, target: Target, text: str) -> Place:
-    data, file = await asyncio.to_thread(read_file, target.real, target.path)
+    data, file = await asyncio.to_thread(read_file, writer.context.workspace, target.real, target.path)
     changed, length = reword(file, target, text)
     await writer.commit(FileChange(target.real, data, writer.encode(changed, target.path)))
     return Place(target.path, target.start_line, target.start_line + length - 1)
@@ -114,7 +114,7 @@ async def move(
             await writer.index()
             first = 1
         else:
-            target = await include_metadata(target)
+            target = await include_metadata(context, target)
             first = await _move_lines(writer, target, name, real)
             await writer.index(target.path, name)
         place = Place(name, first, first + target.text.count("\n"))
@@ -126,8 +126,8 @@ async def move(
 async def _move_file(writer: Writer, target: Target, path: str, real: str) -> None:
     if writer.context.workspace.is_link(target.path):
         raise MemoryFileError(f"{target.path} is reached by a symbolic link. Move the file that it leads to.")
-    data, _ = await asyncio.to_thread(read_file, target.real, target.path)
-    there, _ = await asyncio.to_thread(read_file, real, path)
+    data, _ = await asyncio.to_thread(read_file, writer.context.workspace, target.real, target.path)
+    there, _ = await asyncio.to_thread(read_file, writer.context.workspace, real, path)
     if there is not None:
         raise QueryError(f"{path} exists already. To move lines into it, name the lines.")
     await writer.commit(FileChange(real, None, data, like=target.real), FileChange(target.real, data, None))
@@ -136,8 +136,8 @@ async def _move_file(writer: Writer, target: Target, path: str, real: str) -> No
 @retried(FileChangedError, attempts=5)
 async def _move_lines(writer: Writer, target: Target, path: str, real: str) -> int:
     """Move lines to the end of another file, and return where they begin there."""
-    data, file = await asyncio.to_thread(read_file, target.real, target.path)
-    there, other = await asyncio.to_thread(read_file, real, path)
+    data, file = await asyncio.to_thread(read_file, writer.context.workspace, target.real, target.path)
+    there, other = await asyncio.to_thread(read_file, writer.context.workspace, real, path)
     rest = remove(file, target)
     changed, first = append(other, dedent(target.text.split("\n")))
     await writer.commit(
@@ -150,7 +150,7 @@ async def _move_lines(writer: Writer, target: Target, path: str, real: str) -> i
 @retried(FileChangedError, attempts=5)
 async def take_out(writer: Writer, target: Target) -> None:
     """Remove lines from their file. Call it with the lock held."""
-    data, file = await asyncio.to_thread(read_file, target.real, target.path)
+    data, file = await asyncio.to_thread(read_file, writer.context.workspace, target.real, target.path)
     rest = remove(file, target)
     if rest is None and writer.context.workspace.is_link(target.path):
         rest = TextFile([])  # a symlink leads to the file, which stays, without a text

@@ -44,7 +44,7 @@ def _read_entries(context: Context, paths: Sequence[str]) -> list[tuple[str, Ent
     found: list[tuple[str, Entry]] = []
     for path in paths:
         with contextlib.suppress(KipuError):  # removed since, or not readable: it says nothing
-            _, file = read_file(context.workspace.locate(path), path)
+            _, file = read_file(context.workspace, context.workspace.locate(path), path)
             found += [(path, entry) for entry in entries(file.plain_lines)]
     return found
 

@@ -6,21 +6,22 @@ A folder ``.kipu`` may come with a cloned workspace: anything may stand in it wh
 from __future__ import annotations
 
 import contextlib
-import errno
 import hashlib
 import os
-import stat
+from typing import TYPE_CHECKING
 
 from ..errors import MemoryFileError
+from ..workspace.reader import IrregularFileError, read_regular
 from ..workspace.text import NotTextError, TextFile
+
+if TYPE_CHECKING:
+    from ..workspace.paths import Workspace
 
 __all__ = [
     "OTHER",
-    "IrregularFileError",
     "digest_of",
     "put_new",
     "read_file",
-    "read_regular",
     "sync_folder",
     "write_new",
 ]
@@ -31,40 +32,14 @@ OTHER = "other"
 """What `digest_of` returns for anything but a regular file of up to 64 MB."""
 
 
-class IrregularFileError(OSError):
-    """A path leads to a folder, a pipe or a device, or to a file that is too large."""
-
-
-def read_regular(path: str | os.PathLike[str], max_bytes: int | None = None) -> bytes:
-    """Read a regular file. Never open a pipe, which would wait for a program that writes to it.
-
-    :raises IrregularFileError: it is not a regular file, or is larger than ``max_bytes``.
-    :raises OSError: it does not exist, or cannot be read.
-    """
-    _check_regular(os.stat(path), path, max_bytes)
-    flags = os.O_RDONLY | getattr(os, "O_BINARY", 0) | getattr(os, "O_NONBLOCK", 0)
-    with open(os.open(path, flags), "rb") as file:
-        _check_regular(os.fstat(file.fileno()), path, max_bytes)  # it may be another file by now
-        return file.read()
-
-
-def _check_regular(status: os.stat_result, path: str | os.PathLike[str], max_bytes: int | None) -> None:
-    if stat.S_ISDIR(status.st_mode):
-        raise IrregularFileError(errno.EISDIR, os.strerror(errno.EISDIR), os.fspath(path))
-    if not stat.S_ISREG(status.st_mode):
-        raise IrregularFileError(errno.EINVAL, "it is not a regular file", os.fspath(path))
-    if max_bytes is not None and status.st_size > max_bytes:
-        raise IrregularFileError(errno.EFBIG, os.strerror(errno.EFBIG), os.fspath(path))
-
-
-def read_file(real: str, path: str) -> tuple[bytes | None, TextFile]:
+def read_file(workspace: Workspace, real: str, path: str) -> tuple[bytes | None, TextFile]:
     """Return the bytes and the text of a memory file; None and no lines if it does not exist.
 
     :param path: what messages call it.
     :raises MemoryFileError: it cannot be read, or is not a text that could be written back.
     """
     try:
-        data = read_regular(real)
+        data = workspace.read(real)
     except (FileNotFoundError, NotADirectoryError):
         return None, TextFile([])
     except OSError as error:

@@ -16,6 +16,7 @@ from ..index.strategy_tables import change, tables_of
 from ..markdown import canonical, entries
 from ..types import Place, Receipt, Trace
 from ..workspace.paths import HIDDEN_FOLDER
+from ..workspace.reader import IrregularFileError
 from ..workspace.text import NotTextError, decode
 from .change import take_out
 from .duplicates import probe_word
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     from ..context import Context
     from ..index.queries import Snapshot
     from ..index.strategy_tables import Select
+    from ..workspace.paths import Workspace
     from .targets import Target
     from .writer import Writer
 
@@ -68,7 +70,7 @@ async def forget(
         target = await resolve(context, chunk, path, start, end, expected)
         if chunk is not None:
             target = target.below_headings()  # headings that nothing is left below are removed with it
-        target = await include_metadata(target)
+        target = await include_metadata(context, target)
         await asyncio.to_thread(_write_mark, mark)
         before = await _count(context, target)
         await take_out(writer, target)
@@ -121,7 +123,7 @@ def _write_mark(mark: Path) -> None:
 
 
 async def _count(context: Context, target: Target) -> _Count:
-    in_file = (await asyncio.to_thread(_read_text, target.real)).count(target.text)
+    in_file = (await asyncio.to_thread(_read_text, context.workspace, target.real)).count(target.text)
     async with context.database.reader() as connection:
         rows = await connection.execute_fetchall(
             "SELECT chunks.hash, start_line <= ? AND end_line >= ?, "
@@ -159,7 +161,7 @@ async def _receipt(context: Context, target: Target, before: _Count) -> Receipt:
     wanted = _text_of_lines(target.text)
     elsewhere = await _find_elsewhere(context, wanted) if wanted else []
     # The same text may be in the file more than once: that is reported as elsewhere.
-    left_in_file = (await asyncio.to_thread(_read_text, target.real)).count(target.text)
+    left_in_file = (await asyncio.to_thread(_read_text, context.workspace, target.real)).count(target.text)
     chunks = vectors = 0
     async with context.database.reader() as connection:
         if before.hashes and wanted and not elsewhere:
@@ -222,7 +224,7 @@ def _find_lines(context: Context, paths: Sequence[str], wanted: str) -> list[Pla
     places = []
     for path in paths:
         try:
-            text = _read_text(resolve_file(context, path)[1])
+            text = _read_text(context.workspace, resolve_file(context, path)[1])
         except KipuError:
             continue  # it was removed since
         places += [Place(path, *lines) for lines in _matching_lines(wanted, text)]
@@ -297,9 +299,8 @@ def _count_words(path: Path, words: Sequence[bytes]) -> int:
     return len(set(words)) - len(missing)
 
 
-def _read_text(real: str) -> str:
+def _read_text(workspace: Workspace, real: str) -> str:
     try:
-        with open(real, "rb") as file:
-            return decode(file.read())
-    except (FileNotFoundError, NotTextError):
+        return decode(workspace.read(real))
+    except (FileNotFoundError, IrregularFileError, NotTextError):
         return ""

@@ -123,7 +123,7 @@ async def _add(
 ) -> list[Place]:
     """Append entries to a file, mark the entry that they supersede, and return where they are."""
     path, real, heading = destination
-    data, file = await asyncio.to_thread(read_file, real, path)
+    data, file = await asyncio.to_thread(read_file, writer.context.workspace, real, path)
     if data is None:
         file = _new_file(writer.context, path)
     file, changes = await _supersede(writer, file, real, old, id)
@@ -144,7 +144,7 @@ async def _supersede(
         return file, []
     if old.real == real:
         return mark_superseded(file, old, id, today), []
-    old_data, old_file = await asyncio.to_thread(read_file, old.real, old.path)
+    old_data, old_file = await asyncio.to_thread(read_file, writer.context.workspace, old.real, old.path)
     marked = mark_superseded(old_file, old, id, today)
     return file, [FileChange(old.real, old_data, writer.encode(marked, old.path))]
 
@@ -178,7 +178,7 @@ async def _supersede_by_existing(writer: Writer, place: Place, old: Target) -> N
 @retried(FileChangedError, attempts=5)
 async def _mark(writer: Writer, place: Place, real: str, old: Target) -> None:
     """Mark an entry as superseded by one that exists, which gets an id if it has none."""
-    data, file = await asyncio.to_thread(read_file, real, place.path)
+    data, file = await asyncio.to_thread(read_file, writer.context.workspace, real, place.path)
     new = next((entry for entry in entries(file.plain_lines) if entry.start_line == place.start_line), None)
     if new is None:
         raise FileChangedError(f"{place} has changed since it was read. Try again.")
@@ -195,7 +195,7 @@ async def _mark(writer: Writer, place: Place, real: str, old: Target) -> None:
 
 async def _check_not_superseded(context: Context, old: Target, id: str | None) -> None:
     """Raise QueryError if another entry superseded this one before, and exists."""
-    _, file = await asyncio.to_thread(read_file, old.real, old.path)
+    _, file = await asyncio.to_thread(read_file, context.workspace, old.real, old.path)
     before = entry_of(file, old).metadata.get("superseded_by")
     if before is not None and before != id and (place := await find_entry(context, before)):
         raise QueryError(f"{old.place} was superseded before, by {place}. Name that instead.")

@@ -169,7 +169,7 @@ async def resolve(
         target = Target(found.path, real, found.start_line, found.end_line, found.text)
     else:
         name, real = resolve_file(context, path or "", any_name=any_name)
-        _, file = await asyncio.to_thread(read_file, real, name)
+        _, file = await asyncio.to_thread(read_file, context.workspace, real, name)
         first, last = check_lines(name, start, end, len(file.lines))
         target = Target(name, real, first, last, "\n".join(file.plain_lines[first - 1 : last]))
     if expected is not None and _comparable(target.text) != _comparable(expected):
@@ -200,9 +200,9 @@ async def resolve_place(context: Context, place: str) -> Target:
     return await resolve(context, place, None, None, None)
 
 
-async def include_metadata(target: Target) -> Target:
+async def include_metadata(context: Context, target: Target) -> Target:
     """Return a target with the line of metadata below it, if it ends a whole entry."""
-    _, file = await asyncio.to_thread(read_file, target.real, target.path)
+    _, file = await asyncio.to_thread(read_file, context.workspace, target.real, target.path)
     lines, end = file.plain_lines, target.end_line
     whole = [entry for entry in entries(lines) if entry.end_line == end + 1 and entry.start_line >= target.start_line]
     if not whole or not read_metadata(lines[end]) or read_metadata(target.text.split("\n")[-1]):

@@ -20,7 +20,8 @@ import attrs
 
 from ..errors import FileChangedError, KipuError, MemoryFileError
 from ..workspace.paths import HIDDEN_FOLDER, is_inside, is_memory_file_name
-from .files import OTHER, IrregularFileError, digest_of, put_new, read_regular, sync_folder, write_new
+from ..workspace.reader import IrregularFileError, read_regular
+from .files import OTHER, digest_of, put_new, sync_folder, write_new
 from .step import FileChange, Step, check_unchanged, prepare, remove, replace
 
 if TYPE_CHECKING:

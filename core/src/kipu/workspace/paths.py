@@ -13,9 +13,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from ..errors import ConfigurationError, MemoryFileError, OutsideWorkspaceError, WorkspaceNotFoundError
+from .reader import read_regular
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
+
+    from .reader import OpenFolder
 
 __all__ = [
     "ARCHIVE",
@@ -212,6 +215,16 @@ class Workspace:
             return None
         fits = stat.S_ISREG(status.st_mode) and status.st_size <= self.max_bytes and self.allows(real)
         return stat_file(name, real, status) if fits else None
+
+    def read(self, real: str, folder: OpenFolder | None = None) -> bytes:
+        """Return the bytes of a memory file, by the real path that was checked.
+
+        :param folder: the folder of the last file that was read.
+        :raises IrregularFileError: something else is there now, or it is larger than ``max_bytes``.
+        :raises OSError: it does not exist, or cannot be read.
+        """
+        base = next((base for base in (self._real_root, *self._further) if is_inside(real, base)), real)
+        return read_regular(real, self.max_bytes, base=base, folder=folder)
 
     def find_memory_file(self, path: str) -> FoundFile:
         """Return a file that a caller names, if it may be indexed.
