@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from ..errors import MemoryFileError, WritingBusyError
 from ..index.file import make_hidden_folder
+from ..index.lock import acquire
 from ..loops import PerLoop
 
 if TYPE_CHECKING:
@@ -15,8 +16,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 __all__ = ["WorkspaceLock"]
-
-_POLL_SECONDS = 0.01
 
 
 class WorkspaceLock:
@@ -38,26 +37,25 @@ class WorkspaceLock:
         :raises WritingBusyError: another process holds it for longer.
         :raises MemoryFileError: the folder ``.kipu`` cannot be written.
         """
-        from filelock import AsyncFileLock, Timeout
+        from filelock import FileLock
 
         wait = self.wait if wait is None else wait
         async with self._tasks():
             try:
                 make_hidden_folder(self._hidden)
-                # Not bound to a thread: the tasks of an event loop may run in several, one after the other.
-                lock = AsyncFileLock(self._hidden / "writing.lock", thread_local=False, run_in_executor=False)
-                await lock.acquire(timeout=wait, poll_interval=_POLL_SECONDS)
-            except Timeout as error:
-                raise WritingBusyError(
-                    f"Another process has been writing to the memory in {self._hidden.parent} for {wait:.0f} seconds. "
-                    "Try again when it is done."
-                ) from error
+                lock = FileLock(self._hidden / "writing.lock", thread_local=False)
+                is_taken = await acquire(lock, wait)
             except OSError as error:
                 raise MemoryFileError(
                     f"{error.filename or self._hidden} cannot be written: {error.strerror or error}. Kipu keeps its "
                     f"lock in {self._hidden} while it changes memory files."
                 ) from error
+            if not is_taken:
+                raise WritingBusyError(
+                    f"Another process has been writing to the memory in {self._hidden.parent} for {wait:.0f} seconds. "
+                    "Try again when it is done."
+                )
             try:
                 yield
             finally:
-                await lock.release()
+                lock.release()
