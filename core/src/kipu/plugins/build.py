@@ -229,7 +229,7 @@ def _explain(error: BaseException, path: tuple[str, ...]) -> list[str]:
     if isinstance(error, cattrs.ForbiddenExtraKeysError):
         known = [field.name for field in options_of(error.cl) if field.name != "workspace"]
         return [
-            f'no option "{".".join((*path, key))}".{did_you_mean(key, known)} '
+            f'no option "{".".join((*path, key))}".{_table_of(key, error.cl) or did_you_mean(key, known)} '
             + (f"It has: {', '.join(known)}." if known else "It has none.")
             for key in sorted(error.extra_fields)
         ]
@@ -245,6 +245,16 @@ def _explain(error: BaseException, path: tuple[str, ...]) -> list[str]:
         return lines
     message = _first_line(error)
     return [f"{'.'.join(path)}: {message}" if path and not message.startswith(f"{path[-1]}:") else message]
+
+
+def _table_of(key: str, target: Any) -> str:
+    """Return a sentence on the table that has an option, which stands above all tables; empty if none has."""
+    tables = [
+        field.name
+        for field in options_of(target)
+        if isinstance(field.type, type) and attrs.has(field.type) and key in attrs.fields_dict(field.type)
+    ]
+    return f" It belongs below [{tables[0]}]." if tables else ""
 
 
 def _first_line(error: BaseException) -> str:
