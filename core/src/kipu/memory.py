@@ -182,8 +182,7 @@ class Memory:
         :raises OutsideWorkspaceError: it leads out of the workspace.
         :raises OutsideScopeError: it belongs to another scope.
         """
-        files = self._context.workspace
-        self._context.scope.check(files.name_of(files.locate(path)), path)
+        self._context.locate(path)
         return self._visible(await self._synchronizer.add(os.fspath(path), force=force))
 
     @_public
@@ -544,9 +543,10 @@ class Memory:
         """
         from .keeping.forget import forget
 
-        receipt = await forget(self._writer, chunk=chunk, path=path, start=start, end=end, expected=expected)
-        self._has_finished_interrupted = receipt.complete  # if another process held it, it is looked at again
-        return receipt
+        try:
+            return await forget(self._writer, chunk=chunk, path=path, start=start, end=end, expected=expected)
+        finally:
+            self._has_finished_interrupted = False  # the next call finishes what could not be done
 
     async def forget_found(
         self, query: str, confirm: Callable[[SearchResult], bool | Awaitable[bool]], **options: Any

@@ -418,6 +418,19 @@ async def test_what_was_begun_is_finished_before_anything_else(workspace, memory
     assert remains(workspace) == []
 
 
+async def test_a_file_of_another_scope_that_cannot_be_finished_is_not_named(workspace, folder):
+    (workspace / "memory/bob").mkdir()
+    (workspace / "memory/bob/private").write_bytes(b"a file in the place of a folder")
+    (folder / "0123456789abcdef.tmp").write_bytes(NEW)
+    row = ["memory/bob/private/plans.md", ".kipu/writing/0123456789abcdef.tmp", "", digest(NEW)]
+    (folder / "journal.json").write_text(json.dumps([row, row]), "utf-8")
+    for scope, names in ((None, True), ("anna", False)):
+        async with Memory(configured(workspace), scope=scope) as memory:
+            with pytest.raises(MemoryFileError, match="A killed process left a change half done") as caught:
+                await memory.remember("alpha")
+            assert ("private" in str(caught.value)) is names
+
+
 async def test_a_file_saved_since_the_kill_stays_and_the_new_text_is_kept_beside_it(workspace, memory, left, remains):
     left(1)[1].write_bytes(THEIRS)
     results = await memory.search("theirs new")

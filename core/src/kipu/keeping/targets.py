@@ -13,7 +13,6 @@ from ..errors import (
     FileChangedError,
     IndexUnavailableError,
     MemoryFileError,
-    OutsideWorkspaceError,
     QueryError,
 )
 from ..index.queries import CHUNK_COLUMNS, CHUNKS_AND_FILES, stored_chunk
@@ -93,11 +92,9 @@ def resolve_destination(context: Context, source: str | None, file: str | os.Pat
         _check_unicode(name)
         if not workspace.covers(name) and not os.path.isabs(os.path.expanduser(name)):
             name = f"{folder}/{name}"
-    real = workspace.locate(name)
-    path = workspace.name_of(real)
+    path, real = context.locate(name)
     if not workspace.covers(real) and scope.label is None:
         path = workspace.plain_name_of(name)  # a symlink leads there, and the index knows the file by its name
-    scope.check(path, name)
     if not is_memory_file_name(path.rpartition("/")[2]):
         raise MemoryFileError(f"{path} is not a Markdown file: its name must end in .md or .markdown.")
     if workspace.excluded(path) or not workspace.covers(path):
@@ -124,15 +121,8 @@ def resolve_file(context: Context, path: str | os.PathLike[str], *, any_name: bo
     :param any_name: whether its name may be one that the index cannot store, because it is not valid UTF-8.
     :raises MemoryFileError: it does not exist, or is not a memory file.
     """
-    workspace, scope = context.workspace, context.scope
-    try:
-        real = workspace.locate(path)
-    except OutsideWorkspaceError:
-        if scope.label is not None:
-            scope.check(os.fspath(path))
-        raise
-    name = workspace.name_of(real)
-    scope.check(name, path)
+    workspace = context.workspace
+    name, real = context.locate(path)
     if not any_name:
         _check_unicode(name)
     if not is_memory_file_name(name.rpartition("/")[2]) or workspace.excluded(name):

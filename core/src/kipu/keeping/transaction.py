@@ -178,8 +178,10 @@ class Transactions:
                 remove(step.temporary)
             remove(self._journal)
         except OSError as error:
+            is_named = self._context.scope.label is None  # it may be a file of another scope
+            reason = _reason(error if is_named else OSError(error.errno, error.strerror))
             raise MemoryFileError(
-                f"{_reason(error)} A killed process left a change half done that Kipu finishes before it writes. To "
+                f"{reason} A killed process left a change half done that Kipu finishes before it writes. To "
                 f"give the change up, delete {self._journal}."
             ) from error
         for name in self.remains():
