@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
-from typing import TYPE_CHECKING
+import shutil
+from typing import TYPE_CHECKING, Any
 
 import attrs
 import pytest
@@ -12,14 +14,14 @@ from redaction import configured
 from rows import rows, rows_made_afresh, select
 
 from kipu import IndexConfig, Memory
-from kipu.errors import (
-    MemoryFileError,
-)
+from kipu.errors import IndexUnavailableError, MemoryClosedError, MemoryFileError
 from kipu.sqlite import choose_driver
 from kipu.testing import CombinedStrategy, HashingEmbedder, ParagraphChunker, VectorStrategy, WordStrategy
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from kipu import Chunk, Document, MemoryConfig
 
 LINKS = pytest.mark.skipif(not hasattr(os, "symlink") or os.name == "nt", reason="there are no symbolic links")
 
@@ -69,6 +71,102 @@ async def test_a_forgotten_text_leaves_no_vector(workspace):
         assert not any(vector[0] in path.read_bytes() for path in (workspace / ".kipu").iterdir() if path.is_file())
         assert select(workspace, "SELECT count(*) FROM embeddings") == [(1,)]
         assert [result.chunk for result in await memory.search("bananas passphrase")] == [kept.chunk]
+
+
+def with_vectors(workspace: Path, **embedder: Any) -> MemoryConfig:
+    """Configure a memory with the standard chunker that searches by meaning."""
+    config = with_entries(workspace, strategy=VectorStrategy(), postprocessors=[])
+    return attrs.evolve(config, index=IndexConfig(embedder=HashingEmbedder(**embedder)))
+
+
+def vectors(workspace: Path) -> set[bytes]:
+    return {row[0] for row in select(workspace, "SELECT vector FROM embeddings")}
+
+
+def holds(workspace: Path, vector: bytes) -> list[str]:
+    """Return the files of Kipu that have the bytes of a vector."""
+    files = (path for path in (workspace / ".kipu").rglob("*") if path.is_file())
+    return [path.name for path in files if vector in path.read_bytes()]
+
+
+async def test_no_vector_stays_whatever_the_history_of_the_text_was(workspace):
+    secret, old = "- The launch phrase: xylophonequartz meridian", set()
+    kept: set[bytes] = set()
+    file = workspace / "memory/a.md"
+    for number, salt in enumerate(("earlier", "now")):
+        async with Memory(with_vectors(workspace, salt=salt), background=False) as memory:
+            file.write_text(f"{secret}.\n", "utf-8")
+            await memory.index()
+            await memory.remember("Of gardening and tomatoes.", file="a.md")  # in the same chunk
+            await memory.index()
+            await memory.edit(f"{secret} {number}", path="memory/a.md", start=1)
+            await memory.index()
+            old |= vectors(workspace) - kept
+            file.write_text("- Something else.\n", "utf-8")  # by hand
+            await memory.index()
+            kept |= vectors(workspace) - old
+            file.write_text(f"{secret}!\n- Something else.\n", "utf-8")
+            await memory.index()
+            old |= vectors(workspace) - kept
+            if salt == "now":
+                receipt = await memory.forget(path="memory/a.md", start=1)
+                assert receipt.complete
+                assert [trace.after for trace in receipt.traces if trace.place == "index: vectors"] == [0]
+    assert len(old) >= 8
+    assert [vector for vector in old if holds(workspace, vector)] == []
+    assert vectors(workspace) == kept
+
+
+async def test_the_vectors_of_what_cannot_be_read_now_are_kept(workspace, tmp_path):
+    shutil.copytree(workspace / "memory", tmp_path / "vault")
+    (workspace / "memory/a.md").write_text("- xylophonequartz\n", "utf-8")
+    (workspace / "memory/locked.md").write_text("- a fact that is to stay\n", "utf-8")
+    (tmp_path / "vault/b.md").write_text("- what a disk has that is not always there\n", "utf-8")
+    config = with_vectors(workspace)
+    config = attrs.evolve(config, files=attrs.evolve(config.files, paths=[str(tmp_path / "vault")]))
+    async with Memory(config, background=False) as memory:
+        await memory.index()
+        before = vectors(workspace)
+        (tmp_path / "vault").rename(tmp_path / "away")
+        (workspace / "memory/locked.md").chmod(0)
+        receipt = await memory.forget(path="memory/a.md", start=1)
+        assert receipt.complete
+        assert len(vectors(workspace)) == len(before) - 1 == 2
+        (tmp_path / "away").rename(tmp_path / "vault")
+        assert (await memory.index()).embedded == 0
+
+
+async def test_tables_of_strategies_that_are_not_in_use_keep_no_vector(workspace):
+    config = with_vectors(workspace)
+    by_words = attrs.evolve(config, search=attrs.evolve(config.search, strategy=WordStrategy()))
+    (workspace / "memory/a.md").write_text("- kiwi fig\n", "utf-8")  # no word that the pages could be searched for
+    (workspace / "memory/b.md").write_text("- bananas are yellow\n", "utf-8")
+    async with Memory(config, background=False) as memory:
+        await memory.index()
+    (vector,) = {row[0] for row in select(workspace, "SELECT vector FROM nearest_1")} & {
+        row[0]
+        for row in select(
+            workspace, "SELECT vector FROM kipu_vectors JOIN kipu_files f ON f.id = file_id WHERE path LIKE '%a.md'"
+        )
+    }
+    async with Memory(by_words) as memory:
+        assert (await memory.forget(path="memory/a.md", start=1)).complete
+        assert holds(workspace, vector) == []
+        assert len(await memory.search("bananas")) == 1
+    async with Memory(config, background=False) as memory:
+        assert len(await memory.search("bananas")) == 1
+
+
+async def test_tables_of_other_spaces_are_kept_as_they_are(workspace):
+    (workspace / "memory/a.md").write_text("- xylophonequartz meridian\n", "utf-8")
+    (workspace / "memory/b.md").write_text("- bananas are yellow\n", "utf-8")
+    async with Memory(with_vectors(workspace), background=False) as memory:
+        await memory.index()
+        tables = select(workspace, "SELECT name FROM sqlite_master ORDER BY name")
+        versions = select(workspace, "SELECT * FROM strategies")
+        assert (await memory.forget(path="memory/a.md", start=1)).complete
+        assert select(workspace, "SELECT name FROM sqlite_master ORDER BY name") == tables
+        assert select(workspace, "SELECT * FROM strategies") == versions
 
 
 async def test_a_heading_is_removed_with_the_last_text_below_it(memory, workspace, write):
@@ -290,3 +388,178 @@ async def test_a_folder_in_place_of_the_mark_is_an_error(workspace, memory):
     with pytest.raises(MemoryFileError, match="forgetting cannot be written"):
         await memory.forget(path="memory/a.md", start=1)
     assert (workspace / "memory/a.md").read_text("utf-8") == "- alpha\n"
+
+
+# --- what was set aside, and what others left ----------------------------------------------------------------------
+
+
+async def test_an_index_that_was_set_aside_as_damaged_is_forgotten_too(workspace, write):
+    write("memory/a.md", "- xylophonequartz\n")
+    write("memory/b.md", "- bananas\n")
+    async with Memory(configured(workspace)) as memory:
+        await memory.index()
+    index = workspace / ".kipu/index.sqlite"
+    index.write_bytes(index.read_bytes()[:100] + b"\xff" * 8 + index.read_bytes()[108:])
+    async with Memory(configured(workspace)) as memory:
+        await memory.search("bananas")
+        (workspace / ".kipu/index.damaged.sqlite-wal").write_bytes(b"xylophonequartz")
+        assert "index.damaged.sqlite" in files_with(workspace, "xylophonequartz")
+        receipt = await memory.forget(path="memory/a.md", start=1)
+        assert receipt.complete
+        assert files_with(workspace, "xylophonequartz") == []
+        notice = "index.damaged.sqlite, a damaged index that was set aside, was deleted: it had old texts."
+        assert notice in receipt.notices
+        assert not [path for path in (workspace / ".kipu").iterdir() if "damaged" in path.name]
+
+
+async def test_what_cannot_be_deleted_of_a_damaged_index_is_reported(workspace, write):
+    write("memory/a.md", "- xylophonequartz\n")
+    (workspace / ".kipu/index.damaged.sqlite").mkdir(parents=True)
+    async with Memory(configured(workspace)) as memory:
+        receipt = await memory.forget(path="memory/a.md", start=1)
+    assert [trace.place for trace in receipt.traces if trace.after] == [".kipu/index.damaged.sqlite"]
+
+
+@pytest.mark.parametrize("name", ["index.foreign-1.sqlite", "writing/0123456789abcdef.tmp.md", "notes/old.txt"])
+async def test_a_file_that_kipu_does_not_delete_is_reported_and_stays(workspace, write, name):
+    write("memory/a.md", "- xylophonequartz\n- bananas\n")
+    file = write(f".kipu/{name}", "a copy of XylophoneQuartz, of another program\n")
+    async with Memory(configured(workspace)) as memory:
+        receipt = await memory.forget(path="memory/a.md", start=1)
+        assert [trace.place for trace in receipt.traces if trace.after] == [f".kipu/{name}: words of the text"]
+        (notice,) = [notice for notice in receipt.notices if name in notice]
+        assert "Look into it, and delete it if you can." in notice
+        assert file.exists()
+        assert not (workspace / ".kipu/forgetting").exists()
+        assert (await memory.forget(path="memory/a.md", start=1)).complete
+
+
+async def test_a_temporary_file_of_a_killed_write_on_another_disk_is_reported(notebook, write):
+    write("memory/deep/a.md", "- xylophonequartz\n- bananas\n")
+    write("memory/deep/.kipu-0123456789abcdef.tmp", "- xylophonequartz\n")
+    receipt = await notebook.forget(path="memory/deep/a.md", start=1)
+    place = "memory/deep/.kipu-0123456789abcdef.tmp: words of the text"
+    assert [trace.place for trace in receipt.traces if trace.after] == [place]
+
+
+async def test_a_scope_is_not_told_what_is_in_files_of_others(workspace, write):
+    write("memory/anna/a.md", "- xylophonequartz\n- bananas\n")
+    write(".kipu/writing/0123456789abcdef.tmp.md", "- xylophonequartz is what another scope remembers\n")
+    async with Memory(configured(workspace), scope="anna") as memory:
+        receipt = await memory.forget(path="memory/anna/a.md", start=1)
+    assert [trace.place for trace in receipt.traces] == ["memory/anna/a.md", "index: chunks"]
+    assert list(receipt.notices) == []
+
+
+# --- half-way ------------------------------------------------------------------------------------------------------
+
+
+@attrs.frozen
+class Trap:
+    """A chunker that does something once, when it is called after a line was taken out of a file."""
+
+    spring: Any
+    sprung: list[bool] = attrs.field(factory=list)
+
+    def chunk(self, document: Document) -> list[Chunk]:
+        """Return the entries."""
+        if document.path == "memory/a.md" and "xylophonequartz" not in document.text and not self.sprung:
+            self.sprung.append(True)
+            self.spring()
+        return EntryChunker().chunk(document)
+
+
+def trapped(workspace: Path, spring: Any) -> Memory:
+    (workspace / "memory/a.md").write_text("- xylophonequartz\n- bananas\n", "utf-8")
+    (workspace / "memory/b.md").write_text("- xylophonequartz\n", "utf-8")
+    return Memory(with_entries(workspace, chunker=Trap(spring)))
+
+
+async def test_a_failure_after_the_text_is_out_says_so_and_the_next_call_finishes_it(workspace, tmp_path):
+    index = workspace / ".kipu/index.sqlite"
+
+    def block() -> None:
+        index.rename(tmp_path / "index.sqlite")
+        index.mkdir()
+
+    async with trapped(workspace, block) as memory:
+        await memory.index()
+        with pytest.raises(IndexUnavailableError) as caught:
+            await memory.forget(path="memory/a.md", start=1)
+        assert "The text was removed from memory/a.md:1, but the index may still have it." in str(caught.value)
+        assert "do not forget these lines again, they have another text now" in str(caught.value)
+        assert (workspace / "memory/a.md").read_text("utf-8") == "- bananas\n"
+        index.rmdir()
+        (tmp_path / "index.sqlite").rename(index)
+        assert files_with(workspace, "xylophonequartz") != ["b.md"]
+        (workspace / "memory/b.md").unlink()
+        assert [result.path for result in await memory.search("bananas xylophonequartz")] == ["memory/a.md"]
+        assert files_with(workspace, "xylophonequartz") == []
+        assert not (workspace / ".kipu/forgetting").exists()
+
+
+async def test_a_memory_that_is_closed_half_way_says_that_it_is_closed(workspace):
+    memories: list[Memory] = []
+    loop = asyncio.get_running_loop()
+
+    def close() -> None:
+        asyncio.run_coroutine_threadsafe(memories[0]._context.database.close(), loop).result()
+
+    memories.append(trapped(workspace, close))
+    await memories[0].index()
+    with pytest.raises(MemoryClosedError, match=r"removed from memory/a\.md:1.* do not forget these lines again"):
+        await memories[0].forget(path="memory/a.md", start=1)
+    await memories[0].close()
+    (workspace / "memory/b.md").unlink()
+    async with Memory(with_entries(workspace)) as memory:
+        assert len(await memory.search("bananas")) == 1
+    assert files_with(workspace, "xylophonequartz") == []
+
+
+async def test_an_index_that_is_damaged_half_way_is_rebuilt_and_the_text_is_forgotten(workspace):
+    index = workspace / ".kipu/index.sqlite"
+
+    def damage() -> None:
+        with open(index, "r+b") as file:
+            file.write(b"no database at all")
+        (workspace / ".kipu/index.sqlite-wal").write_bytes(b"")
+
+    async with trapped(workspace, damage) as memory:
+        await memory.index()
+        receipt = await memory.forget(path="memory/a.md", start=1)
+        assert [str(place) for place in receipt.elsewhere] == ["memory/b.md:1"]  # the index is complete again
+        assert not any(trace.after for trace in receipt.traces)
+        assert (workspace / "memory/a.md").read_text("utf-8") == "- bananas\n"
+        assert files_with(workspace, "damaged") == []
+        assert not (workspace / ".kipu/index.damaged.sqlite").exists()
+        assert len(await memory.search("bananas")) == 1
+
+
+async def test_a_forgotten_text_leaves_the_index_also_if_the_file_cannot_be_chunked_any_more(workspace):
+    async with Memory(with_entries(workspace)) as memory:
+        (workspace / "memory/a.md").write_text("- xylophonequartz\n- bananas\n", "utf-8")
+        await memory.index()
+    # What a process leaves that is killed before it changes the index.
+    (workspace / "memory/a.md").write_text("- bananas\n", "utf-8")
+    (workspace / ".kipu/forgetting").write_text("memory/a.md", "utf-8")
+
+    class Broken:
+        def chunk(self, document: Document) -> list[Chunk]:
+            raise ValueError("out of order")
+
+    async with Memory(with_entries(workspace, chunker=Broken())) as memory:
+        await memory.search("bananas")
+        assert files_with(workspace, "xylophonequartz") == []
+        assert not (workspace / ".kipu/forgetting").exists()
+
+
+async def test_searches_go_on_while_a_text_is_forgotten(memory, workspace):
+    for number in range(5):
+        (workspace / f"memory/{number}.md").write_text(f"- xylophonequartz {number}\n- bananas\n", "utf-8")
+    await memory.index()
+    answers = await asyncio.gather(
+        *(memory.forget(path=f"memory/{number}.md", start=1) for number in range(5)),
+        *(memory.search("bananas") for _ in range(5)),
+    )
+    assert all(receipt.traces[0].after == 0 for receipt in answers[:5])
+    assert files_with(workspace, "xylophonequartz") == []

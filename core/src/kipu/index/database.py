@@ -166,18 +166,21 @@ class Database:
         async with self.reader() as connection:
             yield await read_snapshot(connection)
 
-    async def vacuum(self) -> None:
+    async def vacuum(self) -> bool:
         """Rewrite the index without the pages that are not used, and what was left on them.
 
+        :return: whether that reached the file: what other processes are reading stays there until they are done.
         :raises IndexBusyError: another process is using it.
         """
         async with self._writing():
             with self._explained():
                 await self._open_writer(BUSY_SECONDS)  # which creates the index if there is none
-                # What other processes are reading stays in the log until the next writer needs its place.
-                script = "VACUUM; PRAGMA wal_checkpoint(TRUNCATE)"
-                connection = await self._connect(f"file:{uri_path(self.path)}?mode=rw", script)
-                await shielded(connection.close())
+                connection = await self._connect(f"file:{uri_path(self.path)}?mode=rw", "VACUUM")
+                try:
+                    (row,) = await connection.execute_fetchall("PRAGMA wal_checkpoint(TRUNCATE)")
+                finally:
+                    await shielded(connection.close())
+        return not row[0]
 
     async def check_pages(self) -> None:
         """Read all pages of the index, if there is one: an operation meets damage only on those that it needs.
@@ -188,13 +191,9 @@ class Database:
         if seen is not None and (damage := await asyncio.to_thread(self.file.damage)):
             raise IndexDamageError(damage, seen)
 
-    @property
-    def has_log(self) -> bool:
-        """Whether the log beside the index has something that is not in the index itself yet."""
-        try:
-            return os.path.getsize(f"{self.path}-wal") > 0
-        except OSError:
-            return False
+    async def scratch(self) -> Connection:
+        """Return a connection to an empty index in memory. Close it."""
+        return await self._connect(":memory:", schema.TABLES)
 
     async def close(self) -> None:
         """Close all connections: at once, or, if they are in use, when they are returned."""

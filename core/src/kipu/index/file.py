@@ -152,6 +152,18 @@ class IndexFile:
             "files."
         )
 
+    def remove_damaged(self) -> list[str]:
+        """Delete an index that was set aside as damaged, which has old texts. Return what of it cannot be deleted."""
+        aside = self.path.with_suffix(".damaged.sqlite")
+        files = [f"{aside}{ending}" for ending in ("", "-wal", "-shm") if os.path.lexists(f"{aside}{ending}")]
+        for file in files:
+            with contextlib.suppress(OSError):
+                os.remove(file)
+        left = [f"{aside.parent.name}/{os.path.basename(file)}" for file in files if os.path.lexists(file)]
+        if files and not left:
+            self.notices.add(f"{aside.name}, a damaged index that was set aside, was deleted: it had old texts.")
+        return left
+
     def _free_name(self) -> Path:
         """Return a name beside the index that is not in use: a file of another program is never overwritten."""
         names = (self.path.with_suffix(f".foreign-{number}.sqlite") for number in itertools.count(1))

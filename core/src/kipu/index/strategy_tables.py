@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import attrs
 
 from ..errors import ConfigurationError, PluginError
+from ..sqlite import shielded
 from .queries import CHUNK_COLUMNS, CHUNKS_AND_FILES, count_chunks, read_snapshot, stored_chunk
-from .schema import kernel_tables
 from .vectors import decode_vectors, has_right_length
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ __all__ = [
     "StrategyTables",
     "TablesError",
     "change",
-    "drop_all",
+    "drop_others",
     "indexed_strategies",
     "rebuild",
     "retire",
@@ -247,15 +247,27 @@ async def _next_rows(connection: aiosqlite.Connection, space: VectorSpace | None
     return list(await connection.execute_fetchall(statement, (last, space.id, _ROWS_AT_A_TIME)))
 
 
-async def drop_all(connection: aiosqlite.Connection) -> None:
-    """Drop the tables of all strategies, whatever they are called: virtual ones first, which drop their own."""
-    tables = await connection.execute_fetchall("SELECT name, sql FROM sqlite_master WHERE type = 'table'")
-    for name, _ in sorted(tables, key=lambda table: not str(table[1]).upper().startswith("CREATE VIRTUAL")):
-        if name not in kernel_tables() and not name.startswith("sqlite_"):
+async def drop_others(snapshot: Snapshot, database: Database, tables: Sequence[StrategyTables]) -> None:
+    """Drop the tables of all strategies but these, whatever they are called: virtual ones first, which drop their own.
+
+    They may have texts and vectors that were removed while their strategy was not in use. Which ones those of
+    ``tables`` are is found by creating them in an empty index.
+    """
+    connection, scratch = snapshot.connection, await database.scratch()
+    try:
+        for each in tables:
+            await each.create(scratch)
+        kept = {row[0] for row in await scratch.execute_fetchall("SELECT name FROM sqlite_master")}
+    finally:
+        await shielded(scratch.close())
+    found = await connection.execute_fetchall("SELECT name, sql FROM sqlite_master WHERE type = 'table'")
+    for name, _ in sorted(found, key=lambda table: not str(table[1]).upper().startswith("CREATE VIRTUAL")):
+        if name not in kept and not name.startswith("sqlite_"):
             exists = await connection.execute_fetchall("SELECT 1 FROM sqlite_master WHERE name = ?", (name,))
             if list(exists):
                 await connection.execute(f'DROP TABLE "{name}"')
-    await connection.execute("DELETE FROM strategies")
+    missed = set(snapshot.versions) - {each.key for each in tables}
+    await connection.executemany("DELETE FROM strategies WHERE name = ? AND space_id = ?", sorted(missed))
 
 
 async def retire(connection: Connection, tables: Sequence[StrategyTables], space: VectorSpace) -> None:

@@ -235,11 +235,9 @@ async def detach(connection: aiosqlite.Connection, chunk_ids: Sequence[int]) -> 
     )
 
 
-async def forget_vectors(connection: aiosqlite.Connection, hashes: Sequence[str]) -> None:
-    """Delete the vectors of texts that no chunk has any more, in every space."""
-    await connection.executemany(
-        "DELETE FROM embeddings WHERE hash = ? AND hash NOT IN (SELECT hash FROM chunks)", [(hash,) for hash in hashes]
-    )
+async def forget_vectors(connection: aiosqlite.Connection) -> None:
+    """Delete the vectors of texts that no chunk has any more, in every space: all that the cache has."""
+    await connection.execute("DELETE FROM embeddings WHERE hash NOT IN (SELECT hash FROM chunks)")
 
 
 async def evictable(connection: aiosqlite.Connection, space: VectorSpace, cache_bytes: int) -> list[int]:

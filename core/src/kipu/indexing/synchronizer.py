@@ -17,7 +17,7 @@ from ..errors import IndexUnavailableError, KipuError
 from ..index.database import BUSY_SECONDS
 from ..index.file import PLUGIN_FOLDERS
 from ..index.recovery import recovering
-from ..index.strategy_tables import change, drop_all, rebuild, tables_of
+from ..index.strategy_tables import change, drop_others, rebuild, tables_of
 from ..index.vectors import forget_vectors
 from ..loops import PerLoop
 from ..types import IndexReport
@@ -35,7 +35,9 @@ if TYPE_CHECKING:
     from ..index.strategy_tables import Select, StrategyTables
     from .compare import Pending
 
-__all__ = ["Synchronizer", "Update"]
+__all__ = ["OLD_PAGES", "Synchronizer", "Update"]
+
+OLD_PAGES = "index: old pages"  # that another process still reads
 
 # A search prefers to answer from a slightly older index, and to say so, over waiting long for another process.
 _SEARCH_WAITS_SECONDS = 2.0
@@ -298,39 +300,34 @@ class Synchronizer:
             self._context.notices.add(*(f"{file.path} {file.reason}." for file in report.skipped))
         return report
 
-    @recovering
-    async def scrub(self, hashes: Sequence[str]) -> None:
+    async def scrub(self, *, rebuild_tables: bool = False) -> list[str]:
         """Remove from the index what is left of texts that no file has: vectors, and pages that were not reused.
 
-        :param hashes: of the chunks that are gone.
+        The caller recovers a damaged index, because the next one must be filled before it is read.
+
+        :param rebuild_tables: whether to rebuild the tables of all strategies instead of having each scrub its own.
+        :return: the places that could not be cleaned now.
         """
         await self._stop_embedding()
         async with self._lock():
 
             async def work(snapshot: Snapshot, select: Select) -> None:
-                await forget_vectors(snapshot.connection, hashes)
-                for each in select(snapshot):
-                    await each.scrub(snapshot.connection)
+                tables = select(snapshot)
+                await forget_vectors(snapshot.connection)
+                await drop_others(snapshot, self.database, [] if rebuild_tables else tables)
+                for each in tables:
+                    await (rebuild(snapshot.connection, each) if rebuild_tables else each.scrub(snapshot.connection))
 
             await change(self.database, await self._tables(), work, self._context.notices, BUSY_SECONDS)
-            await self.database.vacuum()
-        await self._clear_plugin_folders()
+            left = [] if await self.database.vacuum() else [OLD_PAGES]
+        left += await self._clear_plugin_folders()
+        return left + await asyncio.to_thread(self.database.file.remove_damaged)
 
-    async def _clear_plugin_folders(self) -> None:
-        """Delete the files that strategies keep of their own: they are derived from the index."""
+    async def _clear_plugin_folders(self) -> list[str]:
+        """Delete the files that strategies keep of their own, derived from the index. Return what could not be."""
         folder = self.database.path.parent / PLUGIN_FOLDERS
         await asyncio.to_thread(shutil.rmtree, folder, ignore_errors=True)
-        if await asyncio.to_thread(folder.exists):
-            self._context.notices.add(f"{folder} cannot be deleted, and may have old texts. Delete it yourself.")
-
-    async def rebuild_all_tables(self) -> None:
-        """Drop the tables of all strategies, known here or not, and rebuild those that are used here."""
-        async with self._lock():
-
-            async def work(snapshot: Snapshot, select: Select) -> None:
-                await drop_all(snapshot.connection)
-                for each in select(snapshot):
-                    await rebuild(snapshot.connection, each)
-
-            await change(self.database, await self._tables(), work, self._context.notices, BUSY_SECONDS)
-            await self.database.vacuum()
+        if not await asyncio.to_thread(folder.exists):
+            return []
+        self._context.notices.add(f"{folder} cannot be deleted, and may have old texts. Delete it yourself.")
+        return [f"{folder.parent.name}/{folder.name}"]

@@ -4,19 +4,25 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import os
 from bisect import bisect_left, bisect_right
 from functools import partial
+from glob import escape, glob
 from typing import TYPE_CHECKING, NamedTuple
 
-from ..errors import IndexUnavailableError, KipuError, MemoryFileError
+from ..errors import IndexBusyError, IndexUnavailableError, KipuError, MemoryClosedError, MemoryFileError
 from ..index.batch import Batch, apply
 from ..index.database import BUSY_SECONDS
+from ..index.file import INDEX_FILE
 from ..index.queries import CHUNKS_AND_FILES, known_files
+from ..index.recovery import recovering
 from ..index.strategy_tables import change, tables_of
+from ..indexing.synchronizer import OLD_PAGES
 from ..markdown import canonical, entries
+from ..sqlite import sqlite_errors
 from ..types import Place, Receipt, Trace
 from ..workspace.paths import HIDDEN_FOLDER
-from ..workspace.reader import IrregularFileError
+from ..workspace.reader import IrregularFileError, read_regular
 from ..workspace.text import NotTextError, decode
 from .change import take_out
 from .duplicates import probe_word
@@ -25,7 +31,6 @@ from .supersede import find_superseded
 from .targets import include_metadata, resolve, resolve_file
 
 if TYPE_CHECKING:
-    import os
     from collections.abc import Sequence
     from pathlib import Path
 
@@ -42,18 +47,25 @@ __all__ = ["finish_forgetting", "forget"]
 _BYTES_AT_A_TIME = 8_000_000
 _SHORTEST_WORD = 6
 _MAX_WORDS = 10
-_MARK = "forgetting"  # a file that is there while a text is being forgotten
+_MARK = "forgetting"  # a file that is there while a text is being forgotten, and says of which file
+_INDEX = f"{HIDDEN_FOLDER}/{INDEX_FILE}"
+_FAILURES: tuple[type[Exception], ...] = (KipuError, OSError, *sqlite_errors())
+_CACHED = "SELECT hash FROM embeddings WHERE hash NOT IN (SELECT hash FROM chunks)"
 
 
 class _Count(NamedTuple):
-    """How often a text that will be forgotten is in its file and in the index, and the hashes of the file's chunks."""
+    """How often a text that will be forgotten is in its file and in the index.
+
+    ``hashes`` are those of all vectors that may be of the text: of the file's chunks, and of texts no chunk has.
+    """
 
     in_file: int
     chunks: int
     vectors: int
-    hashes: list[str]
+    hashes: set[str]
 
 
+@recovering
 async def forget(
     writer: Writer,
     *,
@@ -71,53 +83,43 @@ async def forget(
         if chunk is not None:
             target = target.below_headings()  # headings that nothing is left below are removed with it
         target = await include_metadata(context, target)
-        await asyncio.to_thread(_write_mark, mark)
         before = await _count(context, target)
+        await asyncio.to_thread(_write_mark, mark, target.path)
         await take_out(writer, target)
         try:
-            await _erase(writer, target.path, before.hashes)
-        except IndexUnavailableError as error:
-            raise type(error)(
-                f"The text was removed from {target.path}, but not from the index yet: the next process that opens the "
-                f"memory and can write the index does that. {error}"
+            receipt, left = await _finish(writer, target, before)
+        except _FAILURES as error:
+            # Of another class than those that are retried: the same lines have another text now.
+            kind = type(error) if isinstance(error, (IndexBusyError, MemoryClosedError)) else IndexUnavailableError
+            raise kind(
+                f"The text was removed from {target.place}, but the index may still have it. The next call, or the "
+                "next process that opens the memory, removes it there: do not forget these lines again, they have "
+                f"another text now. {error}"
             ) from error
-        receipt = await _receipt(context, target, before)
-        if any(trace.after for trace in receipt.traces):  # tables of a strategy that is not used here, perhaps
-            await writer.synchronizer.rebuild_all_tables()
-            receipt = await _receipt(context, target, before)
-        await _add_notices(context, target)
-        if not any(trace.after for trace in receipt.traces):
+        if not left:
             await asyncio.to_thread(mark.unlink, missing_ok=True)
-            return receipt
-    context.notices.add(
-        "Another process is reading the index, so the text stays on the disk until it is done. The next process that "
-        "opens the memory after that removes it."
-    )
     return receipt
 
 
 async def finish_forgetting(writer: Writer) -> None:
     """Erase what a killed process had removed from a file but not from the index, if it can be done now."""
-    context = writer.context
-    mark = context.workspace.root / HIDDEN_FOLDER / _MARK
+    mark = writer.context.workspace.root / HIDDEN_FOLDER / _MARK
     if not mark.exists():
         return
     try:
         async with writer.locked():
-            async with context.database.reader() as connection:
-                rows = await connection.execute_fetchall(
-                    "SELECT DISTINCT hash FROM embeddings WHERE hash NOT IN (SELECT hash FROM chunks)"
-                )
-            await writer.synchronizer.scrub([row[0] for row in rows])
-            if not context.database.has_log:  # else another process reads what was there before
+            if not mark.exists():  # another task or process was forgetting, and is done
+                return
+            path = await asyncio.to_thread(read_regular, mark, _BYTES_AT_A_TIME)
+            if not await _erase(writer, path.decode("utf-8", "replace")):
                 await asyncio.to_thread(mark.unlink, missing_ok=True)
-    except (KipuError, OSError):
+    except _FAILURES:
         return  # the mark stays, for the next process that can write
 
 
-def _write_mark(mark: Path) -> None:
+def _write_mark(mark: Path, path: str) -> None:
     try:
-        write_new(mark, b"")
+        write_new(mark, path.encode("utf-8"))
     except OSError as error:
         raise MemoryFileError(f"{mark} cannot be written: {error.strerror or error}. Nothing was forgotten.") from error
 
@@ -131,16 +133,18 @@ async def _count(context: Context, target: Target) -> _Count:
             f"FROM {CHUNKS_AND_FILES} WHERE files.path = ?",
             (target.end_line, target.start_line, target.path),
         )
+        cached = await connection.execute_fetchall(_CACHED)
     found = [row for row in rows if row[1]]
-    return _Count(in_file, len(found), sum(row[2] for row in found), [row[0] for row in rows])
+    return _Count(in_file, len(found), sum(row[2] for row in found), {row[0] for row in (*rows, *cached)})
 
 
-async def _erase(writer: Writer, path: str, hashes: Sequence[str]) -> None:
-    """Remove from the index what a file does not say any more, even if a plugin fails."""
+@recovering
+async def _erase(writer: Writer, path: str) -> list[str]:
+    """Remove from the index what a file does not say any more, even if a plugin fails. Return what still has it."""
     report = await writer.synchronizer.refresh()  # of all files: another hard link to this one has its text too
     if report is None or path in report.pending:
         await _drop_file(writer.context, path)
-    await writer.synchronizer.scrub(hashes)
+    return await writer.synchronizer.scrub()
 
 
 async def _drop_file(context: Context, path: str) -> None:
@@ -157,37 +161,60 @@ async def _drop_file(context: Context, path: str) -> None:
 # --- the receipt -----------------------------------------------------------------------------------------------------
 
 
-async def _receipt(context: Context, target: Target, before: _Count) -> Receipt:
+@recovering
+async def _finish(writer: Writer, target: Target, before: _Count) -> tuple[Receipt, list[str]]:
+    """Remove from the index what was taken out of a file. Return the receipt, and the places that still have it."""
+    context = writer.context
+    left = await _erase(writer, target.path)
+    pages = await _search_pages(context, target)
+    if pages.get(_INDEX) and not left:  # a strategy has left it in its tables
+        left = await writer.synchronizer.scrub(rebuild_tables=True)
+        pages = await _search_pages(context, target)
+    receipt = await _receipt(context, target, before, pages, left)
+    await _add_notices(context, target)
+    if OLD_PAGES in left:
+        context.notices.add(
+            "Another process is reading the index, so the text stays on the disk until it is done. The next process "
+            "that opens the memory after that removes it."
+        )
+    return receipt, left
+
+
+async def _receipt(context: Context, target: Target, before: _Count, pages: dict[str, int], left: list[str]) -> Receipt:
     wanted = _text_of_lines(target.text)
     elsewhere = await _find_elsewhere(context, wanted) if wanted else []
     # The same text may be in the file more than once: that is reported as elsewhere.
     left_in_file = (await asyncio.to_thread(_read_text, context.workspace, target.real)).count(target.text)
-    chunks = vectors = 0
+    chunks = 0
     async with context.database.reader() as connection:
-        if before.hashes and wanted and not elsewhere:
+        if wanted and not elsewhere:
             rows = await connection.execute_fetchall(
                 f"SELECT files.path FROM {CHUNKS_AND_FILES} WHERE instr(text, ?) OR instr(context, ?)",
                 (target.text, target.text),
             )
             chunks = sum(context.scope.sees(row[0]) for row in rows)
-        rows = await connection.execute_fetchall(
-            "SELECT hash FROM embeddings WHERE hash NOT IN (SELECT hash FROM chunks)"
-        )
-        vectors = len({row[0] for row in rows}.intersection(before.hashes))
+        vectors = {row[0] for row in await connection.execute_fetchall(_CACHED)} & before.hashes
     traces = [
         Trace(target.path, 1, int(bool(wanted) and left_in_file >= max(1, before.in_file))),
         Trace("index: chunks", before.chunks, chunks),
-        Trace("index: vectors", before.vectors, vectors),
     ]
-    if words := await _find_unique_words(context, target.text):
-        folder = context.workspace.root / HIDDEN_FOLDER
-        for name, count in (await asyncio.to_thread(_count_on_pages, folder, words)).items():
-            traces.append(Trace(f"{HIDDEN_FOLDER}/{name}: words on its pages", int(before.chunks > 0), count))
-    else:
-        context.notices.add(
-            f"The text has no word of {_SHORTEST_WORD} letters or more that the memory has nowhere else, so the pages "
-            "of the index could not be searched for it."
-        )
+    # Equal texts of all scopes share a vector, and all texts share the pages and the folder of the index: what is found
+    # there depends on what others wrote. So in a scope, a receipt counts only the files and chunks of that scope.
+    if context.scope.label is None:
+        traces.append(Trace("index: vectors", before.vectors, len(vectors)))
+        for place, count in pages.items():
+            traces.append(Trace(f"{place}: words of the text", int(before.chunks > 0), count))
+            if count and not (OLD_PAGES in left and place.startswith(_INDEX)):
+                context.notices.add(
+                    f"{place} has words of the text, or cannot be read. Kipu does not delete it: it may be a file of "
+                    "another program, or a copy that was kept for you. Look into it, and delete it if you can."
+                )
+        if not pages:
+            context.notices.add(
+                f"The text has no word of {_SHORTEST_WORD} letters or more that the memory has nowhere else, so the "
+                "pages of the index could not be searched for it."
+            )
+    traces += [Trace(place, 1, 1) for place in left]
     digest = hashlib.sha256(target.text.encode("utf-8")).hexdigest()
     return Receipt(target.path, target.start_line, target.end_line, digest, traces, elsewhere)
 
@@ -276,16 +303,27 @@ async def _find_unique_words(context: Context, text: str) -> list[bytes]:
     return [row[0].encode("ascii") for row in rows]
 
 
-def _count_on_pages(folder: Path, words: Sequence[bytes]) -> dict[str, int]:
-    """Return how many of some words are in each file of the index, and of those that were set aside."""
-    return {
-        path.name: _count_words(path, words)
-        for path in sorted(folder.glob("index.*"))
-        if path.is_file() and not path.is_symlink() and not path.name.endswith(("-shm", ".lock"))
-    }
+async def _search_pages(context: Context, target: Target) -> dict[str, int]:
+    """Return how many words of a text are in each file of the index, and in what else has some; {} without words."""
+    words = await _find_unique_words(context, target.text)
+    return await asyncio.to_thread(_count_on_pages, context, target, words) if words else {}
 
 
-def _count_words(path: Path, words: Sequence[bytes]) -> int:
+def _count_on_pages(context: Context, target: Target, words: Sequence[bytes]) -> dict[str, int]:
+    folder, found = str(context.workspace.root / HIDDEN_FOLDER), {}
+    paths = [os.path.join(above, name) for above, _, names in os.walk(folder) for name in names]
+    # Temporary files that a killed process left beside a file on another disk.
+    paths += glob(f"{escape(os.path.dirname(target.real))}/.kipu-*")
+    for path in sorted(paths):
+        is_checked = os.path.isfile(path) and not os.path.islink(path)
+        if is_checked and not path.endswith(("-shm", ".lock", f"{os.sep}{_MARK}")):
+            place = context.workspace.name_of(os.path.realpath(path))
+            if (count := _count_words(path, words)) or place.startswith(_INDEX):
+                found[place] = count
+    return found
+
+
+def _count_words(path: str, words: Sequence[bytes]) -> int:
     """Return how many of some words are anywhere in a file, in lower or upper case."""
     missing, rest, overlap = set(words), b"", max(map(len, words))
     try:
@@ -296,7 +334,9 @@ def _count_words(path: Path, words: Sequence[bytes]) -> int:
                 rest = data[-overlap:]
     except FileNotFoundError:
         return 0
-    return len(set(words)) - len(missing)
+    except OSError:  # it may have them
+        return len(words)
+    return len(words) - len(missing)
 
 
 def _read_text(workspace: Workspace, real: str) -> str:
