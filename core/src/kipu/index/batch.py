@@ -18,7 +18,7 @@ from .queries import KnownFile, known_files
 from .vectors import attach_cached, detach
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     import aiosqlite
 
@@ -101,7 +101,7 @@ async def apply(snapshot: Snapshot, batch: Batch, tables: Sequence[StrategyTable
         if file.chunks is not None:
             diff.add(file, file_id, rows.get(file_id, []))
     removed = [file.id for file in batch.removed if file.path not in overtaken]
-    diff.gone += [row.id for file_id in removed for row in rows.get(file_id, [])]
+    diff.gone += [row for file_id in removed for row in rows.get(file_id, [])]
     await file_rows.write(connection)
     await diff.write(connection, tables)
     await _execute_many(connection, "DELETE FROM files WHERE id = ?", [(file_id,) for file_id in removed])
@@ -126,6 +126,7 @@ class _ChunkRow:
     id: int
     hash: str
     place: tuple[int, str, int, int]
+    metadata_id: int | None
 
 
 class _ChunkDiff:
@@ -137,7 +138,8 @@ class _ChunkDiff:
         self._moved: list[tuple[Any, ...]] = []
         self._stored: list[StoredChunk] = []
         self._renamed: list[int] = []
-        self.gone: list[int] = []
+        self._metadata: dict[str, tuple[Any, ...]] = {}
+        self.gone: list[_ChunkRow] = []
 
     def add(self, file: PreparedFile, file_id: int, rows: Sequence[_ChunkRow]) -> None:
         """Pair the chunks of a file with its rows: those with equal hashes, in order, keep their row."""
@@ -146,10 +148,14 @@ class _ChunkDiff:
             old.setdefault(row.hash, []).append(row)
         source, date = source_of(file.path), date_of(file.path)
         times: dict[str, int] = {}
+        hashes: dict[int, str] = {}  # of metadata, by identity: the chunks of an entry share it, and it is hashed once
         for position, chunk in enumerate(file.chunks or ()):
             times[chunk.text] = times.get(chunk.text, -1) + 1
             name = _chunk_name(file.path, chunk.text, times[chunk.text])
-            place, hash = (position, name, chunk.start_line, chunk.end_line), chunk.hash
+            place, metadata = (position, name, chunk.start_line, chunk.end_line), None
+            if chunk.metadata and (metadata := hashes.get(id(chunk.metadata))) is None:
+                metadata = hashes[id(chunk.metadata)] = self._add_metadata(chunk.metadata)
+            hash = (attrs.evolve(chunk, metadata={"": metadata}) if metadata else chunk).hash
             same = old[hash].pop() if old.get(hash) else None
             if same is not None and not file.renamed:
                 if same.place != place:
@@ -157,22 +163,29 @@ class _ChunkDiff:
                 continue
             content = (chunk.start_line, chunk.end_line, chunk.heading, chunk.heading_level, chunk.text, chunk.context)
             if same is not None:
-                id = same.id
-                self._moved.append((*place, id))
-                self._renamed.append(id)
+                row_id = same.id
+                self._moved.append((*place, row_id))
+                self._renamed.append(row_id)
             else:
-                id, self._next_id = self._next_id, self._next_id + 1
-                metadata = json.dumps(dict(chunk.metadata), ensure_ascii=False) if chunk.metadata else ""
-                self._new.append((id, file_id, position, name, hash, *content, metadata, chunk.metadata.get("id")))
-            self._stored.append(StoredChunk(id, name, file.path, source, date, *content, chunk.metadata))
-        self.gone += [row.id for unmatched in old.values() for row in unmatched]
+                row_id, self._next_id = self._next_id, self._next_id + 1
+                self._new.append((row_id, file_id, position, name, hash, *content, metadata))
+            self._stored.append(StoredChunk(row_id, name, file.path, source, date, *content, chunk.metadata))
+        self.gone += [row for unmatched in old.values() for row in unmatched]
+
+    def _add_metadata(self, metadata: Mapping[str, str]) -> str:
+        """Have the metadata of an entry stored, and return its hash."""
+        text = json.dumps(dict(metadata), ensure_ascii=False)
+        hash = hashlib.sha256(text.encode()).hexdigest()
+        self._metadata[hash] = (hash, text, *map(metadata.get, ("id", "superseded_by", "valid_until")))
+        return hash
 
     async def write(self, connection: Connection, tables: Sequence[StrategyTables]) -> None:
         """Change the chunks, and have each strategy follow: renamed chunks are removed and added."""
-        await detach(connection, self.gone)
+        gone = [row.id for row in self.gone]
+        await detach(connection, gone)
         for each in tables:
-            await each.remove(connection, self.gone + (self._renamed if each.space is None else []))
-        await _execute_many(connection, "DELETE FROM chunks WHERE id = ?", [(id,) for id in self.gone])
+            await each.remove(connection, gone + (self._renamed if each.space is None else []))
+        await _execute_many(connection, "DELETE FROM chunks WHERE id = ?", [(id,) for id in gone])
         await _execute_many(
             connection,
             "UPDATE chunks SET position = ?, chunk = ?, start_line = ?, end_line = ? WHERE id = ?",
@@ -180,9 +193,20 @@ class _ChunkDiff:
         )
         await _execute_many(
             connection,
+            "INSERT OR IGNORE INTO metadata (hash, text, entry, superseded_by, valid_until) VALUES (?, ?, ?, ?, ?)",
+            list(self._metadata.values()),
+        )
+        await _execute_many(
+            connection,
             "INSERT INTO chunks (id, file_id, position, chunk, hash, start_line, end_line, heading, heading_level, "
-            "text, context, metadata, entry) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            "text, context, metadata_id) "
+            "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, (SELECT id FROM metadata WHERE hash = ?))",
             self._new,
+        )
+        await _execute_many(
+            connection,
+            "DELETE FROM metadata WHERE id = ? AND NOT EXISTS (SELECT 1 FROM chunks WHERE metadata_id = ?)",
+            [(id, id) for id in {row.metadata_id for row in self.gone} - {None}],
         )
         attached = await attach_cached(connection, [row[0] for row in self._new])
         for each in tables:
@@ -242,9 +266,9 @@ async def _chunk_rows(connection: aiosqlite.Connection, file_ids: Sequence[int])
     found: dict[int, list[_ChunkRow]] = {}
     for marks, batch in in_batches(file_ids):
         for row in await connection.execute_fetchall(
-            "SELECT file_id, id, hash, position, chunk, start_line, end_line FROM chunks "
+            "SELECT file_id, id, hash, position, chunk, start_line, end_line, metadata_id FROM chunks "
             f"WHERE file_id IN ({marks}) ORDER BY file_id, position",
             batch,
         ):
-            found.setdefault(row[0], []).append(_ChunkRow(row[1], row[2], tuple(row[3:7])))
+            found.setdefault(row[0], []).append(_ChunkRow(row[1], row[2], tuple(row[3:7]), row[7]))
     return found

@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 
 __all__ = [
     "CHUNKS_AND_FILES",
-    "CHUNK_COLUMNS",
     "KnownFile",
     "Snapshot",
     "count_chunks",
@@ -33,15 +32,15 @@ __all__ = [
     "load_chunks",
     "passes",
     "read_snapshot",
+    "select_chunks",
     "sources",
-    "stored_chunk",
 ]
 
-CHUNK_COLUMNS = (
-    "chunks.id, chunks.chunk, files.path, files.source, files.date, chunks.start_line, chunks.end_line, "
-    "chunks.heading, chunks.heading_level, chunks.text, chunks.context, chunks.metadata"
-)
 CHUNKS_AND_FILES = "chunks JOIN files ON files.id = chunks.file_id"
+_SELECT_CHUNKS = (
+    "SELECT chunks.id, chunks.chunk, files.path, files.source, files.date, chunks.start_line, chunks.end_line, "
+    f"chunks.heading, chunks.heading_level, chunks.text, chunks.context, chunks.metadata_id FROM {CHUNKS_AND_FILES}"
+)
 # The label of what was archived, and those of the sources that it was in: "archive", "archive/team".
 _IN_ARCHIVE = f"{{files}}.source = '{ARCHIVE}' OR ({{files}}.source > '{ARCHIVE}/' AND {{files}}.source < '{ARCHIVE}0')"
 _FILE_COLUMNS = "id, path, size, mtime_ns, ctime_ns, hash, chunker, added, problem"
@@ -136,15 +135,33 @@ def filters(query: Query, *, archived: bool = True, files: str = "files") -> tup
     return " AND ".join(conditions) or "1", parameters
 
 
+async def select_chunks(
+    connection: aiosqlite.Connection, clauses: str, parameters: Sequence[Any] = ()
+) -> list[StoredChunk]:
+    """Return the chunks that the clauses after ``FROM`` select. The metadata of an entry is read once.
+
+    :param clauses: such as ``WHERE chunks.chunk = ?``; the tables are ``chunks`` and ``files``.
+    :raises IndexDamageError: a row is not as it was written.
+    """
+    rows = list(await connection.execute_fetchall(f"{_SELECT_CHUNKS} {clauses}", parameters))
+    metadata: dict[int, Mapping[str, str]] = {}
+    for marks, batch in in_batches(list({row[11] for row in rows} - {None})):
+        for id, text in await connection.execute_fetchall(
+            f"SELECT id, text FROM metadata WHERE id IN ({marks})", batch
+        ):
+            metadata[id] = _read_metadata(text)
+    if any(row[11] not in metadata for row in rows if row[11] is not None):
+        raise IndexDamageError("the metadata of a chunk is missing")
+    columns = ([*row[:4], _date(row[4]), *row[5:11], metadata.get(row[11], {})] for row in rows)
+    return [StoredChunk(*each) for each in columns]
+
+
 async def load_chunks(connection: aiosqlite.Connection, ids: Iterable[int]) -> dict[int, StoredChunk]:
     """Load chunks by the ids of their rows, in the order given."""
     wanted = list(dict.fromkeys(ids))
     found: dict[int, StoredChunk] = {}
     for marks, batch in in_batches(wanted):
-        rows = await connection.execute_fetchall(
-            f"SELECT {CHUNK_COLUMNS} FROM {CHUNKS_AND_FILES} WHERE chunks.id IN ({marks})", batch
-        )
-        found.update((row[0], stored_chunk(row)) for row in rows)
+        found |= {chunk.id: chunk for chunk in await select_chunks(connection, f"WHERE chunks.id IN ({marks})", batch)}
     return {id: found[id] for id in wanted if id in found}
 
 
@@ -198,17 +215,12 @@ def passes(query: Query, chunk: StoredChunk) -> bool:
     )
 
 
-def stored_chunk(row: Sequence[Any]) -> StoredChunk:
-    """Return a row of the columns `CHUNK_COLUMNS` as an object.
-
-    :raises IndexDamageError: it is not as it was written.
-    """
+def _read_metadata(text: str) -> dict[str, str]:
     try:
-        metadata = json.loads(row[11]) if row[11] else {}
+        metadata: dict[str, str] = json.loads(text)
     except ValueError as error:
         raise IndexDamageError(f"the metadata of a chunk cannot be read: {error}") from error
-    columns = [*row[:4], _date(row[4]), *row[5:11], metadata]
-    return StoredChunk(*columns)
+    return metadata
 
 
 def _date(text: str | None) -> date | None:

@@ -20,7 +20,7 @@ __all__ = [
     "kernel_tables",
 ]
 
-VERSION = 5
+VERSION = 6
 # "KIPU", stored in the header: https://www.sqlite.org/fileformat.html#application_id
 APPLICATION_ID = 0x4B495055
 TABLES = """
@@ -39,6 +39,15 @@ CREATE TABLE files (
     problem TEXT
 );
 CREATE INDEX files_by_source ON files(source);
+CREATE TABLE metadata (
+    id INTEGER PRIMARY KEY,
+    hash TEXT NOT NULL UNIQUE,
+    text TEXT NOT NULL,
+    entry TEXT,
+    superseded_by TEXT,
+    valid_until TEXT
+);
+CREATE INDEX metadata_by_entry ON metadata(entry) WHERE entry IS NOT NULL;
 CREATE TABLE chunks (
     id INTEGER PRIMARY KEY AUTOINCREMENT,
     file_id INTEGER NOT NULL REFERENCES files(id),
@@ -51,13 +60,12 @@ CREATE TABLE chunks (
     heading_level INTEGER NOT NULL,
     text TEXT NOT NULL,
     context TEXT NOT NULL,
-    metadata TEXT NOT NULL,
-    entry TEXT
+    metadata_id INTEGER REFERENCES metadata(id)
 );
 CREATE INDEX chunks_by_file ON chunks(file_id, position);
 CREATE INDEX chunks_by_name ON chunks(chunk);
 CREATE INDEX chunks_by_hash ON chunks(hash);
-CREATE INDEX chunks_by_entry ON chunks(entry) WHERE entry IS NOT NULL;
+CREATE INDEX chunks_by_metadata ON chunks(metadata_id) WHERE metadata_id IS NOT NULL;
 CREATE TABLE spaces (
     id INTEGER PRIMARY KEY AUTOINCREMENT,
     identity TEXT NOT NULL UNIQUE,
@@ -86,7 +94,8 @@ CREATE TABLE strategies (
 ) WITHOUT ROWID;
 CREATE VIEW kipu_files AS SELECT id, path, source, date, size FROM files;
 CREATE VIEW kipu_chunks AS
-    SELECT id, file_id, position, chunk, hash, start_line, end_line, heading, heading_level, text, context, metadata
+    SELECT id, file_id, position, chunk, hash, start_line, end_line, heading, heading_level, text, context,
+        coalesce((SELECT text FROM metadata WHERE metadata.id = metadata_id), '') AS metadata
     FROM chunks;
 CREATE VIEW kipu_vectors AS
     SELECT embeddings.space_id, chunks.id AS chunk_id, chunks.file_id, embeddings.vector

@@ -15,13 +15,11 @@ import attrs
 
 from ..errors import ConfigurationError, PluginError
 from ..sqlite import shielded
-from .queries import CHUNK_COLUMNS, CHUNKS_AND_FILES, count_chunks, read_snapshot, stored_chunk
+from .queries import count_chunks, read_snapshot, select_chunks
 from .vectors import decode_vectors, has_right_length
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Mapping, Sequence
-
-    import aiosqlite
 
     from ..notices import Notices
     from ..plugins.adapters import StrategyAdapter
@@ -222,12 +220,8 @@ async def rebuild(
     """
     await tables.create(connection)
     total, done, last = await count_chunks(connection), 0, 0
-    while rows := await _next_rows(connection, tables.space, last):
-        if tables.space is None:
-            await tables.add_chunks(connection, [stored_chunk(row) for row in rows])
-        else:
-            await tables.add_vectors(connection, tables.space, [(row[0], row[1]) for row in rows])
-        done, last = done + len(rows), rows[-1][0]
+    while ids := await _add_next(connection, tables, last):
+        done, last = done + len(ids), ids[-1]
         on_progress(done, total)
     await connection.execute(
         "INSERT OR REPLACE INTO strategies (name, space_id, schema_version) VALUES (?, ?, ?)",
@@ -235,16 +229,21 @@ async def rebuild(
     )
 
 
-async def _next_rows(connection: aiosqlite.Connection, space: VectorSpace | None, last: int) -> list[Any]:
-    """Return the next chunks after an id, or, with a space, their vectors."""
+async def _add_next(connection: Connection, tables: StrategyTables, last: int) -> list[int]:
+    """Add the next chunks after an id, or their vectors, and return the ids of these chunks."""
+    space = tables.space
     if space is None:
-        statement = f"SELECT {CHUNK_COLUMNS} FROM {CHUNKS_AND_FILES} WHERE chunks.id > ? ORDER BY chunks.id LIMIT ?"
-        return list(await connection.execute_fetchall(statement, (last, _ROWS_AT_A_TIME)))
+        clauses = "WHERE chunks.id > ? ORDER BY chunks.id LIMIT ?"
+        chunks = await select_chunks(connection, clauses, (last, _ROWS_AT_A_TIME))
+        await tables.add_chunks(connection, chunks)
+        return [chunk.id for chunk in chunks]
     statement = (
         "SELECT chunks.id, vector FROM chunks CROSS JOIN embeddings ON embeddings.hash = chunks.hash "
         f"WHERE chunks.id > ? AND space_id = ? AND {has_right_length(space)} ORDER BY chunks.id LIMIT ?"
     )
-    return list(await connection.execute_fetchall(statement, (last, space.id, _ROWS_AT_A_TIME)))
+    rows = await connection.execute_fetchall(statement, (last, space.id, _ROWS_AT_A_TIME))
+    await tables.add_vectors(connection, space, [(row[0], row[1]) for row in rows])
+    return [row[0] for row in rows]
 
 
 async def drop_others(snapshot: Snapshot, database: Database, tables: Sequence[StrategyTables]) -> None:

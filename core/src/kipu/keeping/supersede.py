@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING
 
 from ..errors import QueryError
-from ..index.queries import CHUNKS_AND_FILES
 from ..markdown import Kind, entries, format_metadata, item_mark
 from ..types import Place
 from .edits import replace
@@ -22,6 +20,10 @@ if TYPE_CHECKING:
     from .targets import Target
 
 __all__ = ["add_metadata", "entry_of", "find_entry", "find_superseded", "mark_superseded"]
+
+_METADATA_AND_PLACES = (
+    "metadata CROSS JOIN chunks ON metadata_id = metadata.id CROSS JOIN files ON files.id = chunks.file_id"
+)
 
 
 def mark_superseded(file: TextFile, old: Target, id: str, today: date) -> TextFile:
@@ -79,7 +81,7 @@ async def find_entry(context: Context, id: str) -> Place | None:
     """Return where the entry with that id is, if the scope sees it."""
     async with context.database.reader() as connection:
         rows = await connection.execute_fetchall(
-            f"SELECT files.path, start_line, end_line FROM {CHUNKS_AND_FILES} WHERE chunks.entry = ?", (id,)
+            f"SELECT files.path, start_line, end_line FROM {_METADATA_AND_PLACES} WHERE entry = ?", (id,)
         )
     return next((Place(*row) for row in rows if context.scope.sees(row[0])), None)
 
@@ -88,11 +90,6 @@ async def find_superseded(context: Context, id: str) -> list[Place]:
     """Return the entries that are superseded by the one with that id, as far as the scope sees them."""
     async with context.database.reader() as connection:
         rows = await connection.execute_fetchall(
-            f"SELECT chunks.metadata, files.path, start_line, end_line FROM {CHUNKS_AND_FILES} "
-            "WHERE instr(chunks.metadata, 'superseded_by')"
+            f"SELECT files.path, start_line, end_line FROM {_METADATA_AND_PLACES} WHERE superseded_by = ?", (id,)
         )
-    return [
-        Place(*place)
-        for metadata, *place in rows
-        if json.loads(metadata).get("superseded_by") == id and context.scope.sees(place[0])
-    ]
+    return [Place(*row) for row in rows if context.scope.sees(row[0])]

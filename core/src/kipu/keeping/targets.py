@@ -15,7 +15,7 @@ from ..errors import (
     MemoryFileError,
     QueryError,
 )
-from ..index.queries import CHUNK_COLUMNS, CHUNKS_AND_FILES, stored_chunk
+from ..index.queries import CHUNKS_AND_FILES, select_chunks
 from ..index.recovery import recovering
 from ..markdown import entries, leading_headings, read_metadata
 from ..types import Place
@@ -230,10 +230,8 @@ async def find_chunk(context: Context, name: str) -> StoredChunk:
     if not isinstance(name, str):
         raise QueryError(f"chunk must be the name of a chunk, as a search returns it, not {name!r}.")
     async with context.database.reader() as connection:
-        rows = await connection.execute_fetchall(
-            f"SELECT {CHUNK_COLUMNS} FROM {CHUNKS_AND_FILES} WHERE chunks.chunk = ?", (name,)
-        )
-    for chunk in map(stored_chunk, rows):
+        chunks = await select_chunks(connection, "WHERE chunks.chunk = ?", (name,))
+    for chunk in chunks:
         if context.scope.sees(chunk.path):
             return chunk
     raise ChunkNotFoundError(

@@ -19,10 +19,13 @@ def chunks(answer: Any, document: Document) -> list[Chunk]:
     """Return the chunks of a document."""
     lines = document.text.count("\n") + 1
     returned = list(answer)
+    checked: set[int] = set()  # the chunks of one entry share its metadata, which is looked at once
     for chunk in returned:
         if not isinstance(chunk, Chunk):
             raise TypeError(f"it returned {chunk!r}, which is no Chunk")
-        texts = (chunk.text, chunk.heading, chunk.context, *(part for pair in chunk.metadata.items() for part in pair))
+        metadata = chunk.metadata.items() if id(chunk.metadata) not in checked else ()
+        checked.add(id(chunk.metadata))
+        texts = (chunk.text, chunk.heading, chunk.context, *(part for pair in metadata for part in pair))
         numbers = (chunk.start_line, chunk.end_line, chunk.heading_level)
         if not all(isinstance(text, str) for text in texts) or not all(type(number) is int for number in numbers):
             raise TypeError(f"text, heading, context and metadata of a chunk are texts, lines are numbers: {chunk}")

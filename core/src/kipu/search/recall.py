@@ -12,7 +12,7 @@ import unicodedata
 from typing import TYPE_CHECKING, Any
 
 from ..errors import QueryError
-from ..index.queries import CHUNK_COLUMNS, CHUNKS_AND_FILES, stored_chunk
+from ..index.queries import select_chunks
 from ..index.recovery import recovering
 from ..sqlite import in_batches
 from ..types import Place, Recall, SearchResults
@@ -107,12 +107,8 @@ async def _files(database: Database, paths: Sequence[str]) -> dict[str, list[Sto
     found: dict[str, list[StoredChunk]] = {path: [] for path in paths}
     async with database.reader() as connection:
         for marks, batch in in_batches(paths):
-            for row in await connection.execute_fetchall(
-                f"SELECT {CHUNK_COLUMNS} FROM {CHUNKS_AND_FILES} WHERE files.path IN ({marks}) "
-                "ORDER BY files.id, position",
-                batch,
-            ):
-                chunk = stored_chunk(row)
+            clauses = f"WHERE files.path IN ({marks}) ORDER BY files.id, position"
+            for chunk in await select_chunks(connection, clauses, batch):
                 found[chunk.path].append(chunk)
     return found
 

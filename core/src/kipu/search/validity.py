@@ -6,13 +6,12 @@ The metadata of an entry says until when it is valid (``valid_until``) and what 
 
 from __future__ import annotations
 
-import json
 from datetime import date
 from typing import TYPE_CHECKING
 
 import attrs
 
-from ..index.queries import CHUNK_COLUMNS, CHUNKS_AND_FILES, filters, stored_chunk
+from ..index.queries import CHUNKS_AND_FILES, passes, select_chunks
 from ..markdown import leading_headings
 from ..types import Hit
 
@@ -33,6 +32,11 @@ VALIDITY = "validity"
 _OUTDATED_SHARE = 0.5
 # How many successors are followed from an entry to the one that is valid now.
 _LONGEST_LINE = 20
+# The chunks of the entry with an id, and those of the file with a path.
+_NAMED = (
+    "SELECT chunks.id FROM metadata CROSS JOIN chunks ON metadata_id = metadata.id WHERE metadata.entry = ? "
+    "UNION ALL SELECT chunks.id FROM files CROSS JOIN chunks ON file_id = files.id WHERE files.path = ?"
+)
 
 
 def is_outdatable(chunk: StoredChunk) -> bool:
@@ -63,13 +67,13 @@ async def _valid_since(connection: aiosqlite.Connection, source: str | None) -> 
     """
     since: dict[str, date] = {}
     rows = await connection.execute_fetchall(
-        f"SELECT metadata FROM {CHUNKS_AND_FILES} WHERE instr(metadata, 'superseded_by') AND ? IN ('', files.source)",
+        "SELECT superseded_by, valid_until FROM metadata WHERE superseded_by IS NOT NULL AND EXISTS "
+        f"(SELECT 1 FROM {CHUNKS_AND_FILES} WHERE metadata_id = metadata.id AND ? IN ('', files.source))",
         (source or "",),
     )
-    for (text,) in rows:
-        metadata = json.loads(text)
-        day = _day(metadata.get("valid_until"))
-        if day is not None and (id := metadata.get("superseded_by")):
+    for id, until in rows:
+        day = _day(until)
+        if day is not None and id:
             since[id] = min(day, since.get(id, day))
     return since
 
@@ -80,7 +84,6 @@ class _Ranking:
     def __init__(self, snapshot: Snapshot, query: Query) -> None:
         self._connection = snapshot.connection
         self._query = query
-        self._condition, self._parameters = filters(query, archived=snapshot.has_archive)
         self._day = query.as_of or query.today or date.max
         self._steps: dict[int, int] = {}
         self.hits: dict[int, Hit] = {}
@@ -119,22 +122,19 @@ class _Ranking:
         until = _day(chunk.metadata.get("valid_until"))
         if not name or (self._query.as_of and until and self._query.as_of < until):
             return None, ""  # it was valid on that day
-        scope = "files.source = ?" if self._query.source is not None else "1"
-        statement = (
-            f"SELECT {CHUNK_COLUMNS}, ({self._condition}) FROM {CHUNKS_AND_FILES} "
-            f"WHERE (chunks.entry = ? OR files.path = ?) AND chunks.id != ? AND {scope} "
-            "ORDER BY chunks.entry IS NULL, files.source != ?, chunks.id LIMIT 1"
+        found = await select_chunks(
+            self._connection,
+            f"WHERE chunks.id IN ({_NAMED}) AND chunks.id != ? AND coalesce(?, files.source) = files.source "
+            "ORDER BY files.path = ?, files.source != ?, chunks.id LIMIT 1",
+            (name, name, chunk.id, self._query.source, name, chunk.source),
         )
-        source = [self._query.source] if self._query.source is not None else []
-        parameters = [*self._parameters, name, name, chunk.id, *source, chunk.source]
-        rows = list(await self._connection.execute_fetchall(statement, parameters))
-        if not rows:
+        if not found:
             return None, f"superseded by {name}, which does not exist"
-        successor, allowed = stored_chunk(rows[0]), rows[0][-1]
+        successor = found[0]
         if self._query.as_of and successor.date and successor.date > self._query.as_of:
             return None, ""  # the successor was written later
         reason = f"superseded by {successor.path}:{successor.start_line + leading_headings(successor.text)}"
-        return successor if allowed else None, reason
+        return successor if passes(self._query, successor) else None, reason
 
 
 def _day(text: str | None) -> date | None:

@@ -91,8 +91,8 @@ class ScratchIndex:
             digest = hashlib.sha256(data).hexdigest()
             cursor = await self.connection.execute(
                 "INSERT INTO chunks (file_id, position, chunk, hash, start_line, end_line, heading, heading_level, "
-                "text, context, metadata) SELECT id, (SELECT count(*) FROM chunks WHERE file_id = files.id), ?, ?, 1, "
-                "1, ?, 0, ?, ?, '' FROM files WHERE path = ?",
+                "text, context) SELECT id, (SELECT count(*) FROM chunks WHERE file_id = files.id), ?, ?, 1, "
+                "1, ?, 0, ?, ? FROM files WHERE path = ?",
                 (digest[:16], digest, heading, text, context, path),
             )
             ids.append(cursor.lastrowid or 0)
