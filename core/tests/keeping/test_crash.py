@@ -9,18 +9,21 @@ import asyncio
 import itertools
 import os
 import random
+import signal
 import subprocess
 import sys
+import threading
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import attrs
 import pytest
 from fork_server import fork_server, needs_fork, serve
-from rows import is_sound, rows, rows_made_afresh, with_doubles
+from rows import is_sound, rows, rows_made_afresh, select, with_doubles
 
-from kipu import Memory
+from kipu import IndexConfig, Memory, SearchConfig
 from kipu.config import FlushConfig, WritingConfig
+from kipu.testing import HashingEmbedder, ParagraphChunker, VectorStrategy
 from kipu.types import Distillation
 
 if TYPE_CHECKING:
@@ -77,8 +80,33 @@ def configured(workspace: Path) -> MemoryConfig:
     return attrs.evolve(with_doubles(workspace), writing=WritingConfig(filters=[]), flush=flush, timezone="UTC")
 
 
-async def work(workspace: str, kind: str) -> None:
+def with_vectors(workspace: Path) -> MemoryConfig:
+    index = IndexConfig(chunker=ParagraphChunker(), embedder=HashingEmbedder())
+    return attrs.evolve(configured(workspace), index=index, search=SearchConfig(strategy=VectorStrategy()))
+
+
+async def forget_and_be_killed(workspace: Path, at: int) -> None:
+    """Forget a text, and be killed at that call of a function, in any thread; or write how many there were."""
+    calls = itertools.count(1)
+
+    def count(frame: Any, event: str, argument: Any) -> None:
+        if event in ("call", "c_call") and next(calls) == at:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    async with Memory(with_vectors(workspace), background=False) as memory:
+        await memory.files()
+        threading.setprofile(count)
+        sys.setprofile(count)
+        await memory.forget(path=ONE, start=3)
+        sys.setprofile(None)
+        (workspace / "calls").write_text(str(next(calls)), "ascii")
+
+
+async def work(workspace: str, kind: str, at: int = 0) -> None:
     """Change the files, over and over in one direction, as one kind of change does."""
+    if kind == "forget vectors":
+        await forget_and_be_killed(Path(workspace), at)
+        return
     async with Memory(configured(Path(workspace))) as memory:
         if kind == "remember":
             await memory.remember("delta", file="one.md")
@@ -172,6 +200,44 @@ async def test_where_a_process_is_killed_each_file_is_the_old_or_the_new(workspa
     assert kills == KILLS
     assert BEFORE in ends
     assert is_sound(workspace)
+
+
+@needs_fork
+async def test_where_a_process_is_killed_that_forgets_the_next_one_leaves_neither_text_nor_vector(
+    workspace, work_and_kill
+):
+    config, gone, moments = with_vectors(workspace), 0, 40
+
+    async def prepare() -> set[bytes]:
+        put(workspace)
+        async with Memory(config, background=False) as memory:
+            await memory.index()
+            await memory.edit(f"alpha {SECRET} in a second version", path=ONE, start=3)
+            await memory.index()
+        statement = "SELECT vector FROM embeddings JOIN chunks USING (hash) WHERE instr(text, 'alpha')"
+        vectors = {row[0] for row in select(workspace, statement)}
+        cached = select(workspace, "SELECT vector FROM embeddings WHERE hash NOT IN (SELECT hash FROM chunks)")
+        return vectors | {row[0] for row in cached}
+
+    await prepare()
+    assert work_and_kill(None, str(workspace), "forget vectors", 0)["status"] == 0
+    calls = int((workspace / "calls").read_text("ascii"))
+    for moment in range(moments):
+        vectors = await prepare()
+        assert len(vectors) == 2
+        answer = work_and_kill(None, str(workspace), "forget vectors", 1 + moment * calls // moments)
+        assert answer["killed"] or answer["status"] == 0  # the number of calls is not always the same
+        async with Memory(config, background=False) as memory:
+            files = await memory.files()
+        assert len(files) == 3
+        if SECRET in (workspace / ONE).read_text("utf-8"):
+            continue
+        gone += 1
+        data = b"".join(file.read_bytes() for file in (workspace / ".kipu").rglob("*") if file.is_file())
+        assert [found for found in (SECRET.encode(), *vectors) if found in data] == []
+        assert not (workspace / ".kipu/forgetting").exists()
+        assert is_sound(workspace)
+    assert 0 < gone < moments
 
 
 # --- many at once --------------------------------------------------------------------------------------------------
