@@ -46,6 +46,22 @@ async def test_calls_of_a_day_are_limited_over_several_memories(new_memory, flus
     assert len(flusher.calls) == 2
 
 
+async def test_a_scope_is_not_told_how_much_of_the_budget_others_used(config, flusher):
+    flusher.script = [Distillation(NOTHING, tokens=901)]
+    limited = attrs.evolve(config(), flush=FlushConfig(flusher=flusher, tokens_per_day=1000))
+    for scope in ("bob", "alice"):
+        async with Memory(limited, scope=scope) as memory:
+            if scope == "bob":
+                await memory.flush(MESSAGES)
+                continue
+            with pytest.raises(BudgetExceededError) as error:
+                await memory.flush(MESSAGES)
+    assert str(error.value) == (
+        "Daily budget reached: 1,000 model tokens in the whole workspace. Nothing was sent. "
+        "Raise flush.tokens_per_day in kipu.toml."
+    )
+
+
 async def test_tokens_of_a_day_are_limited(new_memory, flusher):
     flusher.script = [Distillation(NOTHING, tokens=901)]
     async with new_memory(tokens_per_day=1000) as memory:

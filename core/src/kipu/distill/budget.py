@@ -29,6 +29,7 @@ class Budget:
     def __init__(self, context: Context) -> None:
         self._path = context.workspace.root / HIDDEN_FOLDER / "usage.json"
         self._config = context.config
+        self._is_shared = context.scope.label is not None
 
     def check(self, calls: int) -> None:
         """Check that the rest of the day allows this number of calls.
@@ -71,9 +72,11 @@ class Budget:
         limits = {"calls": self._config.flush.calls_per_day, "tokens": self._config.flush.tokens_per_day}
         for what, limit in limits.items():
             if used[what] + needed[what] > limit:
+                reached = f"{used[what]:,} of {limit:,} model {what} used, {needed[what]:,} more needed"
+                if self._is_shared:  # a scope learns nothing of what others use
+                    reached = f"{limit:,} model {what} in the whole workspace"
                 raise BudgetExceededError(
-                    f"Daily budget reached: {used[what]:,} of {limit:,} model {what} used, {needed[what]:,} more "
-                    f"needed. Nothing was sent. Raise flush.{what}_per_day in kipu.toml."
+                    f"Daily budget reached: {reached}. Nothing was sent. Raise flush.{what}_per_day in kipu.toml."
                 )
 
     def _read(self) -> dict[str, dict[str, int]]:
