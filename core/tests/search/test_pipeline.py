@@ -10,6 +10,7 @@ import pytest
 
 from kipu import Memory
 from kipu.errors import PluginFailedError, UnavailableError
+from kipu.index import queries
 from kipu.testing import CombinedStrategy, ScriptedEmbedder, VectorStrategy, WordStrategy
 
 DOWN = UnavailableError("Its server is down. Start it.")
@@ -160,3 +161,94 @@ async def test_an_index_has_a_name_until_it_is_rebuilt(config, kipu_workspace):
             await memory.search("red")
     assert seen[0] == seen[1] == seen[2] == seen[3] != seen[4] == seen[5]
     assert all(seen)
+
+
+class Answering:
+    """A strategy and a post-processor that return what a function makes of the hits that there are."""
+
+    def __init__(self, change: Any) -> None:
+        self.change = change
+
+    async def search(self, query: Any, index: Any) -> Any:
+        return self.change(await WordStrategy().search(attrs.evolve(query, source=None), index))
+
+    async def process(self, query: Any, hits: Any) -> Any:
+        return self.change(hits)
+
+
+def forged(**changes: Any) -> Any:
+    """Return a function that changes the chunks of hits."""
+    return lambda hits: [attrs.evolve(hit, chunk=attrs.evolve(hit.chunk, **changes)) for hit in hits]
+
+
+async def texts_by_component(config: Any, change: Any, **options: Any) -> list[list[tuple[str, str, str]]]:
+    """Return the paths and texts of results, and what recall quotes: of a strategy, of an arm, and of a stage."""
+    found = []
+    for search in (
+        {"strategy": Answering(change)},
+        {"strategy": CombinedStrategy(["forging"])},
+        {"strategy": WordStrategy(), "postprocessors": [Answering(change)]},
+    ):
+        async with Memory(config(**search)) as memory:
+            memory.register_strategy("words", WordStrategy())  # whose table they read
+            memory.register_strategy("forging", Answering(change))
+            await memory.search("red", strategy="words")
+            results = await memory.search("red", **options)
+            recalled = await memory.recall("red", **options)
+            assert recalled.text.count("<memory source") == len(results)
+            found.append([(result.path, result.source, result.text) for result in results])
+    return found
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"text": "Nothing that was written."},
+        {"path": "memory/team/c.md"},
+        {"source": "team"},
+        {"metadata": {"id": "x"}},
+    ],
+)
+async def test_a_hit_shows_its_chunk_as_the_index_has_it(config, write, changes):
+    write("memory/team/c.md", "red team\n")
+    rows = [("memory/a.md", "memory", "red green"), ("memory/b.md", "memory", "red")]
+    for found in await texts_by_component(config, forged(**changes), source="memory"):
+        assert sorted(found) == rows
+
+
+async def test_a_hit_of_no_chunk_of_the_index_is_dropped(config):
+    for found in await texts_by_component(config, forged(id=99)):
+        assert found == []
+
+
+@pytest.mark.parametrize("id", [-1, 2**63, "1", None])
+async def test_a_hit_with_an_id_that_is_no_row_is_an_error_of_the_component(config, id):
+    with pytest.raises(PluginFailedError):
+        await texts_by_component(config, forged(id=id))
+
+
+async def test_a_stage_cannot_return_what_the_filters_exclude(config, write):
+    write("memory/team/c.md", "red team\n")
+    kept: list[Any] = []
+
+    def remember(hits: Any) -> Any:
+        kept.extend(hits)
+        return kept
+
+    async with Memory(config(strategy=WordStrategy(), postprocessors=[Answering(remember)])) as memory:
+        assert paths(await memory.search("red", source="team")) == ["memory/team/c.md"]
+        assert sorted(paths(await memory.search("red", source="memory"))) == ["memory/a.md", "memory/b.md"]
+
+
+async def test_hits_with_chunks_of_the_index_are_loaded_once(config, monkeypatch):
+    loads: list[int] = []
+
+    async def load(connection: Any, ids: Any) -> Any:
+        loads.append(len(ids))
+        return await load_chunks(connection, ids)
+
+    load_chunks = queries.load_chunks
+    monkeypatch.setattr(queries, "load_chunks", load)
+    async with Memory(config(strategy=WordStrategy(), postprocessors=[Answering(list), Answering(list)])) as memory:
+        assert len(await memory.search("red")) == 2
+    assert sum(loads) == 2

@@ -18,13 +18,14 @@ if TYPE_CHECKING:
 
     import aiosqlite
 
-    from ..types import Query
+    from ..types import Hit, Query
     from .database import Connection
 
 __all__ = [
     "CHUNKS_AND_FILES",
     "KnownFile",
     "Snapshot",
+    "admit",
     "count_chunks",
     "file_infos",
     "filters",
@@ -66,7 +67,8 @@ class Snapshot:
 
     ``index_id`` names the index, empty before it exists; ``spaces`` are the vector spaces by the identity of their
     embedder; ``versions`` says by which version of a strategy each of its sets of tables was made, by the name of its
-    class and the id of the space (0 if none); ``has_archive`` is whether there are archived files.
+    class and the id of the space (0 if none); ``has_archive`` is whether there are archived files;
+    ``loaded`` are the chunks that were loaded so far, by id.
     """
 
     connection: Connection
@@ -74,10 +76,19 @@ class Snapshot:
     spaces: Mapping[str, KnownSpace]
     versions: Mapping[tuple[str, int], str]
     has_archive: bool
+    loaded: dict[int, StoredChunk] = attrs.field(factory=dict)
 
     def on(self, connection: Connection) -> Snapshot:
         """Return the same facts with another connection."""
         return attrs.evolve(self, connection=connection)
+
+    async def chunks(self, ids: Iterable[int]) -> dict[int, StoredChunk]:
+        """Load chunks by the ids of their rows, in the order given, each once."""
+        wanted = list(ids)
+        found = await load_chunks(self.connection, [id for id in wanted if id not in self.loaded])
+        for id, chunk in found.items():
+            self.loaded.setdefault(id, chunk)
+        return {id: self.loaded[id] for id in wanted if id in self.loaded}
 
 
 async def read_snapshot(connection: Connection) -> Snapshot:
@@ -204,7 +215,7 @@ async def count_chunks(connection: aiosqlite.Connection, sources: Sequence[str] 
 
 
 def passes(query: Query, chunk: StoredChunk) -> bool:
-    """Return whether a chunk passes the filters of a query, for strategies that do not apply them."""
+    """Return whether a chunk passes the filters of a query, for components that do not apply them."""
     archived = chunk.source == ARCHIVE or chunk.source.startswith(f"{ARCHIVE}/")
     right = archived if query.source == ARCHIVE else query.source == chunk.source if query.source else not archived
     since, until, as_of = query.since, query.until, query.as_of
@@ -213,6 +224,17 @@ def passes(query: Query, chunk: StoredChunk) -> bool:
     return right and not (
         (since and chunk.date < since) or (until and chunk.date > until) or (as_of and chunk.date > as_of)
     )
+
+
+async def admit(snapshot: Snapshot, query: Query, hits: Iterable[Hit]) -> list[Hit]:
+    """Return those hits of a component that pass the query's filters, each with its chunk as the index has it."""
+    hits = list(hits)
+    chunks = await snapshot.chunks(hit.chunk.id for hit in hits)
+    return [
+        hit if hit.chunk is chunk else attrs.evolve(hit, chunk=chunk)
+        for hit in hits
+        if (chunk := chunks.get(hit.chunk.id)) is not None and passes(query, chunk)
+    ]
 
 
 def _read_metadata(text: str) -> dict[str, str]:

@@ -64,7 +64,7 @@ def hits(answer: Any) -> list[Hit]:
         raise TypeError(f"it returned {answer!r}, and must return a list of hits")
     by_chunk: dict[int, Hit] = {}
     for hit in answer:
-        if not isinstance(hit, Hit) or type(hit.chunk) is not StoredChunk:
+        if not isinstance(hit, Hit) or type(hit.chunk) is not StoredChunk or not 0 <= hit.chunk.id < 2**63:
             raise TypeError(f"it returned {hit!r}, which is no Hit with a chunk from Index.chunks()")
         if not all(isinstance(score, (int, float)) for score in dict(hit.scores).values()):
             raise TypeError(f"the scores of a hit are numbers by the name of a strategy, unlike {hit.scores!r}")

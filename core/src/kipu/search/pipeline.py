@@ -9,7 +9,7 @@ import attrs
 
 from ..errors import ConfigurationError, UnavailableError
 from ..index.coverage import read_coverage
-from ..index.queries import passes
+from ..index.queries import admit
 from ..index.vectors import read_vectors
 from ..plugins.build import with_options
 from ..plugins.kinds import FALLBACK_STRATEGY
@@ -125,16 +125,16 @@ async def run_pipeline(context: Context, snapshot: Snapshot, query: Query, pipel
     if hits is None and pipeline.name != FALLBACK_STRATEGY:
         pipeline = fallback(context, pipeline)
         hits = await _hits_of(context, snapshot, query, pipeline, left_out)
-    hits = [hit for hit in hits or () if passes(query, hit.chunk)]
+    hits = await admit(snapshot, query, hits or ())
     stages = [(pipeline.name, hits)]
     if query.as_of is not None or any(is_outdatable(hit.chunk) for hit in hits):
         hits = await by_validity(snapshot, query, hits)
         stages.append((VALIDITY, hits))
     if hits and any(stage.needs_vectors for stage in pipeline.stages):
-        hits = await _with_vectors(snapshot, query, hits)
+        hits = await _with_vectors(context, snapshot, query, hits)
     for stage in pipeline.stages:
         try:
-            hits = await stage.process(query, hits)
+            hits = await admit(snapshot, query, await stage.process(query, hits))
         except UnavailableError as error:
             left_out.append(f"The {stage.label} was left out: {error}")
         stages.append((stage.name, hits))
@@ -158,7 +158,7 @@ async def _hits_of(
             return None
 
 
-async def _with_vectors(snapshot: Snapshot, query: Query, hits: Sequence[Hit]) -> list[Hit]:
+async def _with_vectors(context: Context, snapshot: Snapshot, query: Query, hits: Sequence[Hit]) -> list[Hit]:
     """Return the hits with the vectors of their chunks, in the space of the query, or in the one with most vectors."""
     if query.embedding is not None:
         space = query.embedding.space
@@ -166,7 +166,7 @@ async def _with_vectors(snapshot: Snapshot, query: Query, hits: Sequence[Hit]) -
         spaces = [known.space for known in snapshot.spaces.values() if known.space.dimension]
         if not spaces:
             return list(hits)
-        lacking = (await read_coverage(snapshot.connection)).lacking
+        lacking = (await read_coverage(snapshot.connection, context.scope.sources)).lacking
         space = min(spaces, key=lambda each: lacking.get(each.id, 0))
     ids, rows = await read_vectors(snapshot.connection, space, [hit.chunk.id for hit in hits])
     vectors = dict(zip(ids, rows, strict=True))

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from ..errors import UnavailableError
 from ..index.file import make_plugin_folder
-from ..index.queries import filters, load_chunks
+from ..index.queries import admit, filters
 from ..index.strategy_tables import indexed_strategies, stale_tables, tables_of
 from ..index.vectors import read_vectors
 
@@ -87,7 +87,7 @@ class IndexReader:
 
     async def chunks(self, ids: Iterable[int]) -> dict[int, StoredChunk]:
         """Load chunks by the ids of their rows, in the order given."""
-        return await load_chunks(self.connection, ids)
+        return await self._snapshot.chunks(ids)
 
     async def vectors(self, space: VectorSpace, ids: Sequence[int]) -> tuple[list[int], Vectors]:
         """Load the vectors of chunks: the ids that have one, and a matrix with a row for each."""
@@ -105,7 +105,7 @@ class IndexReader:
         if not self._can_answer(chosen, query):
             return None
         try:
-            return await chosen.search(query, await self._reader(chosen))
+            return await admit(self._snapshot, query, await chosen.search(query, await self._reader(chosen)))
         except UnavailableError as error:
             self._unavailable(f"The {chosen.label} was left out: {error}")
             return None

@@ -257,7 +257,7 @@ class PostProcessor(Protocol):
     """Changes the hits of a strategy: leaves some out, changes scores or the order."""
 
     async def process(self, query: Query, hits: list[Hit]) -> list[Hit]:
-        """Return the hits to go on with, best first.
+        """Return the hits to go on with, best first. Those that the query's filters exclude are dropped.
 
         :raises kipu.errors.UnavailableError: it cannot answer now. The search goes on with the hits as they were.
         """
