@@ -165,7 +165,7 @@ def _index(status: Status, unusable: str | None) -> Iterator[Finding]:
     if not os.path.exists(status.index_path):
         yield Finding("hint", "there is no index yet", "The first search creates it, or: kipu index")
     else:
-        yield Finding("ok", f"the index {status.index_path}: {status.index_bytes / 1e6:.1f} MB")
+        yield Finding("ok", f"the index {status.index_path}: {(status.index_bytes or 0) / 1e6:.1f} MB")
     folder = os.path.dirname(status.index_path)
     if not os.access(folder if os.path.isdir(folder) else status.workspace, os.W_OK):
         yield Finding("problem", f"{folder} cannot be written: changes are not indexed", "Make the folder writable.")

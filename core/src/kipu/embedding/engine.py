@@ -149,7 +149,13 @@ class Embeddings:
             return EmbeddingReport(pending=(await VectorState.read(self._context)).pending(None))
         if embedder is None:
             return EmbeddingReport()
-        report = await self._run(embedder, retry_refused=retry_refused, on_progress=on_progress)
+        if self._context.scope.label is None:
+            report = await self._run(embedder, retry_refused=retry_refused, on_progress=on_progress)
+        else:  # what is embedded of others is not counted
+            before = (await VectorState.read(self._context)).pending(embedder)
+            report = await self._run(embedder, retry_refused=retry_refused)
+            report.pending = (await VectorState.read(self._context)).pending(embedder)
+            report.embedded = max(0, before - report.pending)
         if report.failure is not None:
             reason = self._pauses.reason(embedder)
             self._context.notices.add(f"{reason} Nothing is lost: the next indexing tries again.")
@@ -177,8 +183,9 @@ class Embeddings:
             return pending, state
         if time.monotonic() >= self._skipped_until:
             try:
-                pending = await self._embed_for_search(embedder, on_progress)
-                return pending, await VectorState.read(self._context)
+                await self._embed_for_search(embedder, on_progress)
+                state = await VectorState.read(self._context)
+                return state.pending(embedder), state
             except IndexUnavailableError as error:
                 # What cannot be stored would be paid for again by every search.
                 self._skipped_until = time.monotonic() + _UNWRITABLE_SECONDS
@@ -186,7 +193,7 @@ class Embeddings:
         self._context.notices.add(self._skipped_because)
         return pending, state
 
-    async def _embed_for_search(self, embedder: ConfiguredEmbedder, on_progress: Callable[[int, int], None]) -> int:
+    async def _embed_for_search(self, embedder: ConfiguredEmbedder, on_progress: Callable[[int, int], None]) -> None:
         report = await self._run(embedder, for_search=True, on_progress=on_progress)
         is_full = report.embedded >= self.search_embeds
         is_idle = self._background is None or self._background.done()
@@ -195,7 +202,6 @@ class Embeddings:
             self._background = asyncio.create_task(
                 self._embed_in_background(embedder), name=BACKGROUND, context=contextvars.Context()
             )
-        return report.pending
 
     async def _embed_in_background(self, embedder: ConfiguredEmbedder) -> None:
         try:
@@ -225,7 +231,8 @@ class Embeddings:
         client = EmbedderClient(embedder.name, embedder.embedder, backoff=() if for_search else self.backoff)
         is_configured = embedder.identity == await self.identity()
         busy_seconds = _SEARCH_WAITS_SECONDS if for_search else BUSY_SECONDS
-        storage = VectorStorage(self._context, embedder, is_configured, busy_seconds)
+        sources = self._context.scope.sources if for_search else ()
+        storage = VectorStorage(self._context, embedder, is_configured, busy_seconds, sources)
         backlog = Backlog(storage, client, retry_refused, on_progress)
         async with exclusive(self._context.database.path, self.lock_seconds if retry_refused else 0.0) as has_lock:
             if has_lock:

@@ -26,16 +26,16 @@ __all__ = ["QueryEmbedder", "VectorState"]
 
 @attrs.frozen
 class VectorState:
-    """The spaces of the index, and how far they cover its chunks."""
+    """The spaces of the index, and how far they cover the chunks of a scope."""
 
     snapshot: Snapshot
     coverage: Coverage
 
     @classmethod
     async def read(cls, context: Context) -> VectorState:
-        """Read the state of the index."""
+        """Read the state of the index, as far as the scope goes."""
         async with context.database.snapshot() as snapshot:
-            return cls(snapshot, await read_coverage(snapshot.connection))
+            return cls(snapshot, await read_coverage(snapshot.connection, context.scope.sources))
 
     def pending(self, embedder: ConfiguredEmbedder | None) -> int:
         """Return how many chunks an embedder has not embedded; without one, all."""

@@ -16,9 +16,10 @@ from ..index.strategy_tables import change, rebuild, retire, stale_tables, table
 from ..index.vectors import BYTES_PER_NUMBER, evict, evictable, make_space, pending_texts, refuse, store
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Mapping
+    from collections.abc import Awaitable, Callable, Mapping, Sequence
 
     from ..context import Context
+    from ..index.database import Connection
     from ..index.queries import Snapshot
     from ..index.strategy_tables import Select, StrategyTables
     from ..index.vectors import PendingText
@@ -39,12 +40,14 @@ class VectorStorage:
 
     :param is_configured: whether nothing but the vectors of this embedder is needed, once nothing is pending.
     :param busy_seconds: how long to wait for another process that writes to the index.
+    :param sources: embed only chunks of these sources; all if there are none.
     """
 
     context: Context
     embedder: ConfiguredEmbedder
     is_configured: bool
     busy_seconds: float
+    sources: Sequence[str] = ()
     pending: int = attrs.field(default=0, init=False)
     space: VectorSpace = attrs.field(init=False)
 
@@ -56,22 +59,26 @@ class VectorStorage:
             is_current = known is not None and known.recipe == self.embedder.recipe
             if known is not None:
                 self.space = known.space
-                self.pending, _ = await count_pending(snapshot.connection, self.space)
-                texts = await pending_texts(snapshot.connection, self.space, limit) if self.pending else []
-                is_tidy = bool(self.pending) or await self._is_tidy(snapshot)
+                texts = await self._first_texts(snapshot.connection, limit)
+                is_tidy = bool(self.pending or self.sources) or await self._is_tidy(snapshot)
         if not is_tidy:
             await self._change(self._tidy)
         if not is_current:
             async with self.context.database.transaction(self.busy_seconds) as connection:
                 self.space = await self._make_space(await read_snapshot(connection))
-                self.pending, _ = await count_pending(connection, self.space)
-                texts = await pending_texts(connection, self.space, limit)
+                texts = await self._first_texts(connection, limit)
         return texts
+
+    async def _first_texts(self, connection: Connection, limit: int) -> list[PendingText]:
+        self.pending, _ = await count_pending(connection, self.space, self.sources)
+        return await pending_texts(connection, self.space, limit, sources=self.sources) if self.pending else []
 
     async def read(self, limit: int, *, before: int = sys.maxsize, refused: bool = False) -> list[PendingText]:
         """Return more pending texts. See `pending_texts`."""
         async with self.context.database.reader() as connection:
-            return await pending_texts(connection, self.space, limit, before=before, refused=refused)
+            return await pending_texts(
+                connection, self.space, limit, before=before, refused=refused, sources=self.sources
+            )
 
     def check_room(self, chunks: int) -> None:
         """Check that vectors can be written, and that the disk has room for them, before paying for them."""
@@ -108,8 +115,9 @@ class VectorStorage:
                 if each.space == space:
                     await each.remove(connection, stored.replaced)
                     await each.add_vectors(connection, space, stored.vectors)
-            self.pending, refused = await count_pending(connection, space)
-            if self.pending == refused:
+            self.pending, _ = await count_pending(connection, space, self.sources)
+            pending, refused = await count_pending(connection, space)
+            if pending == refused:
                 await self._tidy(snapshot, select)
 
         await self._change(work)

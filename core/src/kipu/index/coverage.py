@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING
 
 import attrs
 
+from .vectors import of_sources
+
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
@@ -35,12 +37,9 @@ async def read_coverage(connection: aiosqlite.Connection, sources: Sequence[str]
 
     :param sources: count only chunks of these sources; all if there are none.
     """
-    chunks = "SELECT id, hash FROM chunks"
-    if sources:
-        placeholders = ", ".join("?" * len(sources))
-        chunks += f" WHERE file_id IN (SELECT id FROM files WHERE source IN ({placeholders}))"
     rows = await connection.execute_fetchall(
-        f"WITH counted AS ({chunks}) SELECT 0, count(*), 0, 0 FROM counted UNION ALL "
+        f"WITH counted AS (SELECT id, hash FROM chunks WHERE {of_sources(sources)}) "
+        "SELECT 0, count(*), 0, 0 FROM counted UNION ALL "
         "SELECT space_id, count(*), sum(lacking), sum(lacking AND awaited) FROM (SELECT space_id, "
         "problem IS NULL AS awaited, NOT EXISTS (SELECT 1 FROM embeddings AS e WHERE e.space_id = unembedded.space_id "
         "AND e.hash = counted.hash) AS lacking FROM unembedded CROSS JOIN counted ON counted.id = chunk_id) "
@@ -52,9 +51,15 @@ async def read_coverage(connection: aiosqlite.Connection, sources: Sequence[str]
     return Coverage(count, pending, lacking, awaited)
 
 
-async def count_pending(connection: aiosqlite.Connection, space: VectorSpace) -> tuple[int, int]:
-    """Return how many chunks are pending in a space, and how many of them the embedder refused."""
+async def count_pending(
+    connection: aiosqlite.Connection, space: VectorSpace, sources: Sequence[str] = ()
+) -> tuple[int, int]:
+    """Return how many chunks are pending in a space, and how many of them the embedder refused.
+
+    :param sources: count only chunks of these sources; all if there are none.
+    """
+    chosen = f"chunk_id IN (SELECT id FROM chunks WHERE {of_sources(sources)})" if sources else "1"
     ((pending, refused),) = await connection.execute_fetchall(
-        "SELECT count(*), count(problem) FROM unembedded WHERE space_id = ?", (space.id,)
+        f"SELECT count(*), count(problem) FROM unembedded WHERE space_id = ? AND {chosen}", (space.id, *sources)
     )
     return pending, refused

@@ -40,6 +40,7 @@ __all__ = [
     "has_right_length",
     "make_space",
     "mark_all_pending",
+    "of_sources",
     "pending_texts",
     "read_vectors",
     "refuse",
@@ -132,6 +133,12 @@ async def mark_all_pending(connection: aiosqlite.Connection, space: VectorSpace)
 # --- What is pending -----------------------------------------------------------------------------------------------
 
 
+def of_sources(sources: Sequence[str]) -> str:
+    """Return the SQL condition that a chunk is of one of the sources, which are its parameters; without any, "1"."""
+    marks = ", ".join("?" * len(sources))
+    return f"chunks.file_id IN (SELECT id FROM files WHERE source IN ({marks}))" if sources else "1"
+
+
 async def pending_texts(
     connection: aiosqlite.Connection,
     space: VectorSpace,
@@ -139,18 +146,21 @@ async def pending_texts(
     *,
     before: int = sys.maxsize,
     refused: bool = False,
+    sources: Sequence[str] = (),
 ) -> list[PendingText]:
     """Return a page of the chunks that are pending in a space, newest first.
 
     :param before: only chunks with a smaller id.
     :param refused: return those that the embedder refused, not the others.
+    :param sources: only chunks of these sources; all if there are none.
     """
     rows = await connection.execute_fetchall(
         "SELECT chunks.id, chunks.hash, files.path, chunks.start_line, chunks.heading, chunks.context, chunks.text "
         "FROM unembedded CROSS JOIN chunks ON space_id = ? AND chunks.id = chunk_id "
         "JOIN files ON files.id = chunks.file_id "
-        f"WHERE chunk_id < ? AND unembedded.problem IS {'NOT ' if refused else ''}NULL ORDER BY chunk_id DESC LIMIT ?",
-        (space.id, before, min(limit, _PAGE)),
+        f"WHERE chunk_id < ? AND unembedded.problem IS {'NOT ' if refused else ''}NULL AND {of_sources(sources)} "
+        "ORDER BY chunk_id DESC LIMIT ?",
+        (space.id, before, *sources, min(limit, _PAGE)),
     )
     return [PendingText._make(row) for row in rows]
 

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
     from ..index.queries import KnownFile
     from ..workspace.paths import FoundFile, Workspace
+    from ..workspace.scope import Scope
 
 __all__ = ["Pending", "absent_paths", "compare", "is_settled", "missing_folders"]
 
@@ -100,11 +101,15 @@ def _add_named_files(workspace: Workspace, scan: Scan, known: Mapping[str, Known
             scan.files[path] = found
 
 
-def absent_paths(workspace: Workspace, pending: Pending) -> list[str]:
-    """Return sentences about configured paths that do not exist and of which the index has nothing either."""
+def absent_paths(workspace: Workspace, pending: Pending, scope: Scope) -> list[str]:
+    """Return sentences about configured paths of a scope that do not exist, and of which the index has nothing."""
     configured = [workspace.name_of(root) for root in workspace.roots[1:]]
     absent = set(pending.scan.missing) - set(missing_folders(pending))
-    return [f"{path} does not exist, although files.paths names it." for path in configured if path in absent]
+    return [
+        f"{path} does not exist, although files.paths names it."
+        for path in configured
+        if path in absent and scope.sees_folder(path)
+    ]
 
 
 def missing_folders(pending: Pending) -> list[str]:

@@ -121,14 +121,16 @@ class Indexer:
         if pending.tables:
             await self.rebuild_tables(everything=force, wait=wait)
         vanished, overtaken, done = _ByHash(pending.vanished), set(), 0
-        on_progress(done, len(pending.changed))
+        seen = self.context.scope.seen
+        total = len(seen(file.path for file in pending.changed))
+        on_progress(done, total)
         for files in _batches(pending.changed):
             batch, skipped = await self._prepare(files, pending.known, vanished, force)
             report.skipped += skipped
             report.pending += [file.path for file in skipped]
             overtaken |= await self._write(batch, report, wait)
-            done += len(files)
-            on_progress(done, len(pending.changed))
+            done += len(seen(file.path for file in files))
+            on_progress(done, total)
         known = pending.known
         touched = [
             PreparedFile.of(found, known[found.path].hash, known[found.path].chunker, known[found.path])
@@ -194,8 +196,7 @@ class Indexer:
 
         overtaken = await change(self.context.database, self.tables, work, self.context.notices, wait)
         if report is not None:
-            sees = self.context.scope.sees
-            _count(report, batch, {path for path in batch.paths if path in overtaken or not sees(path)})
+            _count(report, batch, lambda path: path not in overtaken and self.context.scope.sees(path))
         return overtaken
 
     async def _finish(self, report: IndexReport, pending: Pending) -> None:
@@ -242,20 +243,21 @@ def _mark_added(batch: Batch, skipped: Sequence[SkippedFile], name: str) -> None
     batch.files = [attrs.evolve(file, added=True) for file in batch.files]
 
 
-def _count(report: IndexReport, batch: Batch, ignored: set[str]) -> None:
-    """Add to a report what a batch changed, except for some paths."""
+def _count(report: IndexReport, batch: Batch, counts: Callable[[str], bool]) -> None:
+    """Add to a report what a batch changed, as far as paths count: a file may have had one that does not."""
     for file in batch.files:
-        if file.path in ignored:
-            continue
-        if file.chunks is None:
+        was = file.before is not None and counts(file.before.path)
+        if not counts(file.path):
+            report.removed += was and file.renamed
+        elif file.chunks is None:
             report.unchanged += 1
-        elif file.before is None:
+        elif not was:
             report.added += 1
         elif file.renamed:
             report.renamed += 1
         else:
             report.changed += 1
-    report.removed += sum(file.path not in ignored for file in batch.removed)
+    report.removed += sum(counts(file.path) for file in batch.removed)
 
 
 class _ByHash:

@@ -183,7 +183,7 @@ class Synchronizer:
             indexer = await self.indexer()
             pending = await indexer.look(force=force, prune=prune)
             report = await indexer.index(force=force, prune=prune, pending=pending, on_progress=on_progress)
-        self._context.notices.add(*absent_paths(self._context.workspace, pending))
+        self._context.notices.add(*absent_paths(self._context.workspace, pending, self._context.scope))
         self._notify(report)
         return report
 

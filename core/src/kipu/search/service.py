@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
-from ..index.coverage import read_coverage
 from ..index.queries import file_infos, sources
 from ..index.recovery import IndexReplacedError, recovering
 from ..types import SearchResult, SearchResults
@@ -85,7 +84,7 @@ class SearchService:
                     absence = await why_absent(self.context, snapshot, query, pipeline, trace, path)
                 await self._add_notices(snapshot, query, found=bool(trace.hits))
                 if pending_vectors and query.embedding is not None:
-                    pending_vectors = await self._pending_vectors(snapshot, query.embedding.space, pending_vectors)
+                    await self._add_pending(query.embedding.space, pending_vectors)
         return SearchResults(
             [_result(hit, query, explanations.get(hit.chunk.id)) for hit in trace.hits],
             pending=update.pending,
@@ -128,16 +127,12 @@ class SearchService:
                 )
         return attrs.evolve(query, embedding=embedding), degraded
 
-    async def _pending_vectors(self, snapshot: Snapshot, space: VectorSpace, pending: int) -> int:
-        """Return how many chunks of the scope have no vector yet, and say so."""
-        if self.context.scope.label is not None:
-            coverage = await read_coverage(snapshot.connection, self.context.scope.sources)
-            pending = coverage.pending.get(space.id, 0)
+    async def _add_pending(self, space: VectorSpace, pending: int) -> None:
+        """Say how many chunks have no vector yet."""
         # If an earlier embedder answers, a notice has said so, and what is pending.
-        if pending and space.identity == await self.synchronizer.embeddings.identity():
+        if space.identity == await self.synchronizer.embeddings.identity():
             chunks = "1 chunk is" if pending == 1 else f"{pending:,} chunks are"
             self.context.notices.add(f"{chunks} not embedded yet, and found by keywords only. To embed all: kipu index")
-        return pending
 
     async def _add_notices(self, snapshot: Snapshot, query: Query, *, found: bool) -> None:
         """Say if the source does not exist, or if there is no memory at all."""

@@ -38,13 +38,13 @@ async def read_status(service: SearchService) -> Status:
         vectors = {
             identity: chunks - coverage.lacking.get(known.space.id, 0)
             for identity, known in snapshot.spaces.items()
-            if known.space.dimension
+            if known.space.dimension and (scope.label is None or chunks > coverage.lacking.get(known.space.id, 0))
         }
         space = snapshot.spaces.get(indexer.identity or "")
         pending_vectors = coverage.pending.get(space.space.id, 0) if space else chunks
     problems = [SkippedFile(file.path, file.problem) for file in files if file.problem is not None]
     embedder = components.embedder_choice if components.needs_vectors else None
-    notices = absent_paths(context.workspace, pending)
+    notices = absent_paths(context.workspace, pending, scope)
     if not context.workspace.has_memory:
         notices.append(no_memory(context))
     if embedder is not None and (problem := await synchronizer.embeddings.problem()):
@@ -62,7 +62,7 @@ async def read_status(service: SearchService) -> Status:
         chunker=name_of(context.config.index.chunker),
         postprocessors=[name_of(choice) for choice in components.postprocessor_choices],
         index_path=str(path),
-        index_bytes=path.stat().st_size if path.exists() else 0,
+        index_bytes=(path.stat().st_size if path.exists() else 0) if scope.label is None else None,
         sqlite=context.database.driver.sqlite_version,
         embedder=None if embedder is None else name_of(embedder),
         pending_vectors=0 if embedder is None else pending_vectors,

@@ -271,10 +271,10 @@ class Status:
     """The state of a workspace and of its index.
 
     ``sources`` are the labels with the number of their files; ``pending``, ``skipped``, ``missing`` and ``notices``
-    mean the same as in an `IndexReport`. ``index_bytes`` is the size of the index on disk. ``embedder`` is the name of
-    the embedder in use, None where searches use keywords only. ``vectors`` counts the chunks that have a vector, by the
-    identity of the embedder: several may have vectors side by side. ``pending_vectors`` counts the chunks without a
-    vector of the embedder in use.
+    mean the same as in an `IndexReport`. ``index_bytes`` is the size of the index on disk, None in a scope.
+    ``embedder`` is the name of the embedder in use, None where searches use keywords only. ``vectors`` counts the
+    chunks that have a vector, by the identity of the embedder: several may have vectors side by side.
+    ``pending_vectors`` counts the chunks without a vector of the embedder in use.
     """
 
     workspace: str
@@ -289,7 +289,7 @@ class Status:
     chunker: str
     postprocessors: list[str]
     index_path: str
-    index_bytes: int
+    index_bytes: int | None
     sqlite: str
     embedder: str | None = None
     pending_vectors: int = 0
