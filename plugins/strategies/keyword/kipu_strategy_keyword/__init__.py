@@ -1,7 +1,7 @@
 """Search by words, for Kipu: the strategy ``keyword``.
 
 A text becomes tokens (`tokens`, `stemming`), which SQLite's FTS5 keeps (`tables`). A query becomes terms (`terms`);
-FTS5 finds the candidates that its BM25 puts first, and they are ranked and scored with more care (`ranking`).
+the candidates that BM25 puts first are found (`candidates`), and they are ranked and scored with more care (`ranking`).
 """
 
 from __future__ import annotations
@@ -17,7 +17,8 @@ from kipu import hookimpl
 from kipu.options import number, option
 from kipu.types import Hit, StrategyBase
 
-from . import tables
+from . import candidates, tables
+from .candidates import Choice
 from .ranking import Weights, cover, has_any, rank
 from .terms import read_terms
 
@@ -28,7 +29,8 @@ if TYPE_CHECKING:
 
     from kipu.types import Index, Query, Register, StoredChunk, Strategy
 
-    from .ranking import Candidate, Frequency
+    from .ranking import Candidate, Corpus, Frequency
+    from .tables import Condition
     from .terms import Term, Terms
 
 __all__ = ["Keyword", "kipu_register_strategies"]
@@ -40,6 +42,8 @@ MAXIMUM_VISITED = 2_000
 """How many occurrences of terms a search looks at before it ignores the commoner half of its terms."""
 
 _WEIGHT = number(0, 1_000)
+
+_LITERAL_COLUMNS = "{path heading text identifiers}"
 
 MAXIMUM_SEARCHED = 64
 """How many terms are searched at once: the rarest."""
@@ -56,7 +60,8 @@ class Keyword(StrategyBase):
     word by word, after stemming, in text, heading and path; not in the context.
 
     Scores are explained in `kipu_strategy_keyword.ranking`: 1 is a chunk that has everything that was asked for, and
-    words that are rare in the workspace weigh more than others.
+    words that are rare weigh more than others. How rare a word is depends on the source alone that the query names, as
+    all else does, and else on the whole workspace.
 
     Any text is a query, and of a long one the 64 rarest of the first 200 words are searched. In a large workspace
     (more than 2,000 occurrences of the query's words), a chunk that has only the commoner half of these is left out.
@@ -74,7 +79,7 @@ class Keyword(StrategyBase):
     @property
     def schema_version(self) -> int:
         """The version of the tables and of what becomes a token."""
-        return 1
+        return 2
 
     async def create(self, connection: aiosqlite.Connection) -> None:
         """Create empty tables."""
@@ -112,9 +117,9 @@ class Keyword(StrategyBase):
         terms = read_terms(query.text)
         if not terms.alternatives or not ids:
             return {}
-        candidates = await tables.load(index.connection, ids)
-        scores = dict.fromkeys((candidate.id for candidate in candidates), 0.0)
-        matching = [candidate for candidate in candidates if has_any(candidate, terms.alternatives)]
+        found = await candidates.load(index.connection, ids)
+        scores = dict.fromkeys((candidate.id for candidate in found), 0.0)
+        matching = [candidate for candidate in found if has_any(candidate, terms.alternatives)]
         if matching:  # else the search, whose best chunk gives the scale, would be for nothing
             ranked = await self._ranked(query, index, matching)
             scores |= {chunk_id: score for chunk_id, score in ranked if chunk_id in scores}
@@ -128,8 +133,7 @@ class Keyword(StrategyBase):
         terms = read_terms(query.text).alternatives
         if not terms or not paths:
             return {}
-        corpus = await tables.measure_corpus(index.connection)
-        frequencies = await tables.measure_frequencies(index.connection, terms)
+        corpus, frequencies = await _measure(terms, index, _sources(query, index))
         _, essential = _searched(frequencies)
         found = await tables.terms_in_files(index.connection, essential, paths)
         return {path: cover(of_file, frequencies, corpus) for path, of_file in found.items()}
@@ -139,40 +143,70 @@ class Keyword(StrategyBase):
         terms = read_terms(query.text)
         if not terms.alternatives:
             return []
-        corpus = await tables.measure_corpus(index.connection)
-        frequencies = await tables.measure_frequencies(index.connection, terms.alternatives)
-        candidates: dict[int, Candidate] = {}
-        for expression in self._expressions(terms, frequencies):
-            matches = await tables.best_matches(
-                index.connection,
-                expression,
-                # FTS5 knows no exponents.
-                f"bm25({self.path_weight:.9f}, {self.heading_weight:.9f}, {self.context_weight:.9f}, 1.0, 1.0)",
-                index.where(query),
-                max(MINIMUM_CANDIDATES, 5 * query.limit),
-            )
-            candidates.update((match.id, match) for match in matches)
-        if not candidates:
+        sources = _sources(query, index)
+        corpus, frequencies = await _measure(terms.alternatives, index, sources)
+        found: dict[int, Candidate] = {}
+        for choice in _choices(terms, frequencies):
+            matches = await self._matches(choice, query, index, sources, corpus, frequencies)
+            found.update((match.id, match) for match in matches)
+        if not found:
             return []
-        others = [other for other in others if other.id not in candidates]
+        others = [other for other in others if other.id not in found]
         weights = Weights(self.heading_weight, self.context_weight, self.path_weight, self.file_share)
         # Some hundred candidates take some ten milliseconds, in which the event loop has other things to do.
-        return await asyncio.to_thread(
-            rank, list(candidates.values()), frequencies, terms.required, corpus, weights, others
-        )
+        return await asyncio.to_thread(rank, list(found.values()), frequencies, terms.required, corpus, weights, others)
 
-    def _expressions(self, terms: Terms, frequencies: dict[Term, Frequency]) -> list[str]:
-        """Return the FTS5 expressions that find the candidates: all that may matter, and not half the index."""
-        known, essential = _searched(frequencies)
-        if not known:
-            return []
-        any_term = " OR ".join(term.expression for term in known)
-        if len(essential) < len(known):
-            # The rest is only counted where one of the rarer terms is: it changes the order, and not what is visited.
-            any_term = f"({' OR '.join(term.expression for term in essential)}) AND ({any_term})"
-        required = " OR ".join(term.expression for term in terms.required if frequencies[term].chunks)
-        literally = f"{{path heading text identifiers}} : ({required})"
-        return [any_term, literally] if required else [any_term]
+    async def _matches(
+        self,
+        choice: Choice,
+        query: Query,
+        index: Index,
+        sources: Condition,
+        corpus: Corpus,
+        frequencies: Mapping[Term, Frequency],
+    ) -> list[Candidate]:
+        """Return the first candidates of a choice."""
+        # FTS5 knows no exponents.
+        weights = f"{self.path_weight:.9f}, {self.heading_weight:.9f}, {self.context_weight:.9f}, 1.0, 1.0"
+        limit = max(MINIMUM_CANDIDATES, 5 * query.limit)
+        connection, where = index.connection, index.where(query)
+        if sources == tables.EVERYWHERE:
+            return await candidates.best(connection, choice, weights, where, limit)
+        expressions = [expression for expression, _, _ in choice.terms]
+        if choice.columns:
+            having = await tables.measure_frequencies(connection, expressions, sources)
+        else:
+            known = {term.expression: frequency for term, frequency in frequencies.items()}
+            having = [known[expression] for expression in expressions]
+        idfs = [candidates.idf(corpus.chunks, each.chunks) for each in having]
+        further = tables.EVERYWHERE if where == sources else where
+        return await candidates.best_of_sources(connection, choice, idfs, weights, sources, further, limit)
+
+
+def _sources(query: Query, index: Index) -> Condition:
+    """Return the condition for the sources whose statistics count: those that the query names, or else all."""
+    if query.source is None:
+        return tables.EVERYWHERE
+    return index.where(attrs.evolve(query, since=None, until=None, as_of=None))
+
+
+async def _measure(terms: Sequence[Term], index: Index, sources: Condition) -> tuple[Corpus, dict[Term, Frequency]]:
+    """Return the size of the sources, and how frequent each of the terms is there."""
+    corpus = await tables.measure_corpus(index.connection, sources)
+    found = await tables.measure_frequencies(index.connection, [term.expression for term in terms], sources)
+    return corpus, dict(zip(terms, found, strict=True))
+
+
+def _choices(terms: Terms, frequencies: Mapping[Term, Frequency]) -> list[Choice]:
+    """Return what finds the candidates: all that may matter, and not half the index."""
+    known, essential = _searched(frequencies)
+    if not known:
+        return []
+    # The rest is only counted where one of the rarer terms is: it changes the order, and not what is visited.
+    counted = [term.expression for term in known] if len(essential) < len(known) else ()
+    required = [term.expression for term in terms.required if frequencies[term].chunks]
+    choices = [Choice([term.expression for term in essential], counted), Choice(required, columns=_LITERAL_COLUMNS)]
+    return [choice for choice in choices if choice.needed]
 
 
 def _searched(frequencies: Mapping[Term, Frequency]) -> tuple[Sequence[Term], Sequence[Term]]:

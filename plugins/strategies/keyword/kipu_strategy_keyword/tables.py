@@ -1,8 +1,11 @@
 """The tables of the index by words, and the statements that change and read them.
 
 ``keyword`` is an FTS5 table with a row for each chunk, whose columns hold *tokens* joined by spaces. It keeps what it
-indexes, so that a chunk can be removed by its id alone, whatever has become of its file. ``keyword_chunks`` and
-``keyword_files`` hold what the ranking needs of whole files, lengths in tokens; triggers keep the files' sums true.
+indexes, so that a chunk can be removed by its id alone, whatever has become of its file. ``keyword_chunks``,
+``keyword_files`` and ``keyword_sources`` hold the lengths in tokens that the ranking needs; triggers keep the sums of
+files and sources true.
+
+The statistics of a search are those of the sources that it names, as if the index held no others.
 """
 
 from __future__ import annotations
@@ -10,7 +13,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from . import tokens
-from .ranking import Candidate, Corpus, Frequency
+from .ranking import Corpus, Frequency
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -22,54 +25,72 @@ if TYPE_CHECKING:
 
     from .terms import Term
 
+    Condition = tuple[str, Sequence[Any]]
+    """An SQL condition on ``kipu_files``, and its parameters."""
+
 __all__ = [
+    "EVERYWHERE",
+    "PARAMETERS",
     "add",
-    "best_matches",
     "create",
-    "load",
     "measure_corpus",
     "measure_frequencies",
     "remove",
     "scrub",
     "terms_in_files",
+    "within",
 ]
+
+EVERYWHERE: Condition = ("1", ())
+"""The condition of a search that names no source."""
 
 _SCHEMA = (
     "DROP TABLE IF EXISTS keyword",
     "DROP TABLE IF EXISTS keyword_chunks",
     "DROP TABLE IF EXISTS keyword_files",
+    "DROP TABLE IF EXISTS keyword_sources",
     # To the tokenizer "ascii", every character that is not ASCII is a part of a token: ours are split already.
     """CREATE VIRTUAL TABLE keyword USING fts5(
         path, heading, context, text, identifiers, tokenize = "ascii tokenchars '-_./:@\\+~#'"
     )""",
+    # The tokens of a chunk are its length and its identifiers: what FTS5 takes to be the length of its row.
+    """CREATE TABLE keyword_sources(
+        id INTEGER PRIMARY KEY, source TEXT NOT NULL UNIQUE,
+        files INTEGER NOT NULL DEFAULT 0, chunks INTEGER NOT NULL DEFAULT 0, length INTEGER NOT NULL DEFAULT 0,
+        text_length INTEGER NOT NULL DEFAULT 0, tokens INTEGER NOT NULL DEFAULT 0
+    )""",
     """CREATE TABLE keyword_files(
-        id INTEGER PRIMARY KEY, path TEXT NOT NULL UNIQUE,
-        chunks INTEGER NOT NULL DEFAULT 0, length INTEGER NOT NULL DEFAULT 0, text_length INTEGER NOT NULL DEFAULT 0
+        id INTEGER PRIMARY KEY, path TEXT NOT NULL UNIQUE, source INTEGER NOT NULL,
+        chunks INTEGER NOT NULL DEFAULT 0, text_length INTEGER NOT NULL DEFAULT 0
     )""",
     """CREATE TABLE keyword_chunks(
-        id INTEGER PRIMARY KEY, file INTEGER NOT NULL, length INTEGER NOT NULL, text_length INTEGER NOT NULL
+        id INTEGER PRIMARY KEY, file INTEGER NOT NULL, source INTEGER NOT NULL,
+        length INTEGER NOT NULL, text_length INTEGER NOT NULL, tokens INTEGER NOT NULL
     )""",
+    """CREATE TRIGGER keyword_file_added AFTER INSERT ON keyword_files BEGIN
+        UPDATE keyword_sources SET files = files + 1 WHERE id = new.source;
+    END""",
+    """CREATE TRIGGER keyword_file_removed AFTER DELETE ON keyword_files BEGIN
+        UPDATE keyword_sources SET files = files - 1 WHERE id = old.source;
+        DELETE FROM keyword_sources WHERE id = old.source AND files = 0;
+    END""",
     """CREATE TRIGGER keyword_chunk_added AFTER INSERT ON keyword_chunks BEGIN
-        UPDATE keyword_files SET chunks = chunks + 1, length = length + new.length,
-            text_length = text_length + new.text_length WHERE id = new.file;
+        UPDATE keyword_files SET chunks = chunks + 1, text_length = text_length + new.text_length WHERE id = new.file;
+        UPDATE keyword_sources SET chunks = chunks + 1, length = length + new.length,
+            text_length = text_length + new.text_length, tokens = tokens + new.tokens WHERE id = new.source;
     END""",
     """CREATE TRIGGER keyword_chunk_removed AFTER DELETE ON keyword_chunks BEGIN
-        UPDATE keyword_files SET chunks = chunks - 1, length = length - old.length,
-            text_length = text_length - old.text_length WHERE id = old.file;
+        UPDATE keyword_sources SET chunks = chunks - 1, length = length - old.length,
+            text_length = text_length - old.text_length, tokens = tokens - old.tokens WHERE id = old.source;
+        UPDATE keyword_files SET chunks = chunks - 1, text_length = text_length - old.text_length WHERE id = old.file;
         DELETE FROM keyword_files WHERE id = old.file AND chunks = 0;
     END""",
 )
 
-_CANDIDATES = """
-    SELECT keyword.rowid, keyword_chunks.file, keyword_files.text_length,
-        keyword.path, keyword.heading, keyword.context, keyword.text, keyword.identifiers
-    FROM keyword
-    CROSS JOIN keyword_chunks ON keyword_chunks.id = keyword.rowid
-    CROSS JOIN keyword_files ON keyword_files.id = keyword_chunks.file"""
-
 _BATCH = 1000
 _SAMPLE = 2000
-_PARAMETERS = 900  # of one statement: some builds of SQLite take no more than 999
+PARAMETERS = 900
+"""How many parameters a statement has at most: some builds of SQLite take no more than 999."""
 
 
 async def create(connection: aiosqlite.Connection) -> None:
@@ -81,18 +102,24 @@ async def create(connection: aiosqlite.Connection) -> None:
 async def add(connection: aiosqlite.Connection, chunks: Sequence[StoredChunk]) -> None:
     """Index chunks; what was indexed under the same ids is replaced."""
     await remove(connection, [chunk.id for chunk in chunks])
-    paths = dict.fromkeys(chunk.path for chunk in chunks)
-    await connection.executemany("INSERT OR IGNORE INTO keyword_files(path) VALUES (?)", ((path,) for path in paths))
+    source_of = {chunk.path: chunk.source for chunk in chunks}
+    await connection.executemany(
+        "INSERT OR IGNORE INTO keyword_sources(source) VALUES (?)", [(source,) for source in {*source_of.values()}]
+    )
+    await connection.executemany(
+        "INSERT OR IGNORE INTO keyword_files(path, source) SELECT ?, id FROM keyword_sources WHERE source = ?",
+        source_of.items(),
+    )
     for start in range(0, len(chunks), _BATCH):
-        lengths: list[tuple[int, int, int, str]] = []
+        lengths: list[tuple[int, int, int, int, str]] = []
         # The rows are made in the connection's thread while it inserts them: the event loop goes on.
         rows = _rows(chunks[start : start + _BATCH], lengths)
         await connection.executemany(
             "INSERT INTO keyword(rowid, path, heading, context, text, identifiers) VALUES (?, ?, ?, ?, ?, ?)", rows
         )
         await connection.executemany(
-            "INSERT INTO keyword_chunks(id, length, text_length, file) "
-            "SELECT ?, ?, ?, id FROM keyword_files WHERE path = ?",
+            "INSERT INTO keyword_chunks(id, length, text_length, tokens, file, source) "
+            "SELECT ?, ?, ?, ?, id, source FROM keyword_files WHERE path = ?",
             lengths,
         )
 
@@ -113,7 +140,7 @@ async def scrub(connection: aiosqlite.Connection) -> None:
 
 
 def _rows(
-    chunks: Iterable[StoredChunk], lengths: list[tuple[int, int, int, str]]
+    chunks: Iterable[StoredChunk], lengths: list[tuple[int, int, int, int, str]]
 ) -> Iterator[tuple[int, str, str, str, str, str]]:
     """Yield the row of each chunk, and append its id, its lengths and its path to ``lengths``."""
     for chunk in chunks:
@@ -126,7 +153,7 @@ def _rows(
         join = " ".join
         yield chunk.id, join(in_path), join(in_heading), join(in_context), join(in_text), join(literal)
         length = len(in_path) + len(in_heading) + len(in_context) + len(in_text)
-        lengths.append((chunk.id, length, len(in_text), chunk.path))
+        lengths.append((chunk.id, length, len(in_text), length + len(literal), chunk.path))
 
 
 def _distinctive(path: str) -> str:
@@ -135,33 +162,54 @@ def _distinctive(path: str) -> str:
     return (rest if slash else folder).rpartition(".")[0]
 
 
-async def measure_corpus(connection: aiosqlite.Connection) -> Corpus:
-    """Return the size of the whole index."""
-    statement = "SELECT total(chunks), count(*), total(length), total(text_length) FROM keyword_files"
-    [row] = await connection.execute_fetchall(statement)
+# --- Statistics ----------------------------------------------------------------------------------------------------
+
+
+async def measure_corpus(connection: aiosqlite.Connection, sources: Condition = EVERYWHERE) -> Corpus:
+    """Return the size of the index, as far as these sources go."""
+    condition, parameters = sources
+    statement = (
+        "SELECT total(chunks), total(files), total(length), total(text_length) "
+        f"FROM keyword_sources AS kipu_files WHERE {condition}"
+    )
+    [row] = await connection.execute_fetchall(statement, parameters)
     return Corpus(*map(int, row))
 
 
-async def measure_frequencies(connection: aiosqlite.Connection, terms: Sequence[Term]) -> dict[Term, Frequency]:
-    """Return how many chunks and files each of the terms is in, in any of their fields.
+async def measure_frequencies(
+    connection: aiosqlite.Connection, expressions: Sequence[str], sources: Condition = EVERYWHERE
+) -> list[Frequency]:
+    """Return how many chunks and files of these sources match each of the FTS5 expressions.
 
     The number of files is estimated from the first 2,000 chunks: it hardly matters for a term that common.
     """
-    found: dict[Term, Frequency] = {}
-    values = ", ".join(f"({number}, ?)" for number in range(len(terms)))
+    found = [Frequency(0, 0)] * len(expressions)
+    values = ", ".join(f"({number}, ?)" for number in range(len(expressions)))
+    only, parameters = within(sources)
+    joined = "keyword CROSS JOIN keyword_chunks ON keyword_chunks.id = keyword.rowid"
     statement = f"""
         WITH term(number, expression) AS (VALUES {values})
-        SELECT number, (SELECT count(*) FROM keyword WHERE keyword MATCH expression), (
+        SELECT number, (
+            SELECT count(*) FROM {joined if only else "keyword"} WHERE keyword MATCH expression {only}
+        ), (
             SELECT count(DISTINCT file) FROM (
-                SELECT keyword_chunks.file AS file
-                FROM keyword CROSS JOIN keyword_chunks ON keyword_chunks.id = keyword.rowid
-                WHERE keyword MATCH expression LIMIT {_SAMPLE}
+                SELECT keyword_chunks.file AS file FROM {joined}
+                WHERE keyword MATCH expression {only} LIMIT {_SAMPLE}
             )
         )
         FROM term"""
-    for number, chunks, files in await connection.execute_fetchall(statement, [term.expression for term in terms]):
-        found[terms[number]] = Frequency(chunks, round(files * max(1.0, chunks / _SAMPLE)))
+    for number, chunks, files in await connection.execute_fetchall(statement, [*expressions, *parameters, *parameters]):
+        found[number] = Frequency(chunks, round(files * max(1.0, chunks / _SAMPLE)))
     return found
+
+
+def within(sources: Condition) -> Condition:
+    """Return what to add to a condition for the chunks of these sources, and its parameters; nothing for all."""
+    condition, parameters = sources
+    if condition == "1":
+        return "", ()
+    named = f"SELECT id FROM keyword_sources AS kipu_files WHERE {condition}"
+    return f"AND keyword_chunks.source IN ({named})", parameters
 
 
 async def terms_in_files(
@@ -169,8 +217,8 @@ async def terms_in_files(
 ) -> dict[str, list[Term]]:
     """Return which of the terms each of the files has, in any field of any chunk; files not indexed are left out."""
     known: dict[int, str] = {}
-    for start in range(0, len(paths), _PARAMETERS):
-        some = paths[start : start + _PARAMETERS]
+    for start in range(0, len(paths), PARAMETERS):
+        some = paths[start : start + PARAMETERS]
         statement = f"SELECT id, path FROM keyword_files WHERE path IN ({', '.join('?' * len(some))})"
         known.update(await connection.execute_fetchall(statement, some))  # type: ignore[arg-type]
     found: dict[str, list[Term]] = {path: [] for path in known.values()}
@@ -184,37 +232,3 @@ async def terms_in_files(
             if file in known:
                 found[known[file]].append(term)
     return found
-
-
-async def best_matches(
-    connection: aiosqlite.Connection, expression: str, function: str, where: tuple[str, Sequence[Any]], limit: int
-) -> list[Candidate]:
-    """Return the chunks that match an FTS5 expression and pass the filter, best first by an FTS5 rank function."""
-    condition, parameters = where
-    # CROSS JOIN keeps SQLite from visiting the files first and asking FTS5 once for each of their chunks.
-    filtered = (
-        "CROSS JOIN kipu_chunks ON kipu_chunks.id = keyword.rowid "
-        "CROSS JOIN kipu_files ON kipu_files.id = kipu_chunks.file_id"
-    )
-    statement = f"""
-        {_CANDIDATES}
-        {"" if condition == "1" else filtered}
-        WHERE keyword MATCH ? AND rank MATCH ? AND ({condition}) ORDER BY rank LIMIT ?"""
-    return await _candidates(connection, statement, [expression, function, *parameters, limit])
-
-
-async def load(connection: aiosqlite.Connection, chunk_ids: Sequence[int]) -> list[Candidate]:
-    """Return the chunks with these ids; those that are not indexed are left out."""
-    found = []
-    for start in range(0, len(chunk_ids), _PARAMETERS):
-        some = chunk_ids[start : start + _PARAMETERS]
-        statement = f"{_CANDIDATES} WHERE keyword.rowid IN ({', '.join('?' * len(some))})"
-        found += await _candidates(connection, statement, some)
-    return found
-
-
-async def _candidates(connection: aiosqlite.Connection, statement: str, parameters: Sequence[Any]) -> list[Candidate]:
-    rows = await connection.execute_fetchall(statement, parameters)
-    return [
-        Candidate(chunk, file, length, *(f" {field} " for field in fields)) for chunk, file, length, *fields in rows
-    ]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import sqlite3
 
 import pytest
@@ -112,6 +113,60 @@ def test_what_was_removed_leaves_no_trace(new_workspace, kept, gone, query):
             assert [(hit.chunk.text, hit.score) for hit in found] == [(hit.chunk.text, hit.score) for hit in expected]
             async with used.connection.execute("INSERT INTO keyword(keyword) VALUES ('integrity-check')"):
                 pass
+
+    asyncio.run(check())
+
+
+# Few words, so that several texts have the same ones.
+SOME_WORDS = st.lists(st.sampled_from(["redis", "walnut", "ZX-99817", "東京", "a b", "c++", "x_y"]), max_size=9)
+
+
+@pytest.mark.slow
+@given(mine=st.lists(SOME_WORDS, min_size=1, max_size=6), others=st.lists(SOME_WORDS, max_size=6), query=SOME_WORDS)
+@settings(deadline=None, max_examples=100)
+def test_a_source_is_searched_as_if_there_were_no_other(new_workspace, mine, others, query):
+    async def check() -> None:
+        async with new_workspace() as shared, new_workspace() as alone:
+            for number, (text, other) in enumerate(itertools.zip_longest(mine, others, fillvalue=())):
+                await shared.add(" ".join(other), path=f"memory/other/{number % 2}.md", heading="redis")
+                for index in (shared, alone) if number < len(mine) else ():
+                    await index.add(" ".join(text), path=f"memory/mine/{number % 3}.md", context="walnut")
+            asked = " ".join(query)
+            found = [(hit.chunk.path, hit.chunk.text, hit.score) for hit in await shared.search(asked, source="mine")]
+            expected = [
+                [(hit.chunk.path, hit.chunk.text, hit.score) for hit in await alone.search(asked, **options)]
+                for options in ({"source": "mine"}, {})
+            ]
+            assert found == expected[0]
+            # Without a source, FTS5 adds up the same numbers.
+            assert [each[:2] for each in found] == [each[:2] for each in expected[1]]
+            assert [each[2] for each in found] == pytest.approx([each[2] for each in expected[1]])
+
+    asyncio.run(check())
+
+
+@pytest.mark.slow
+@given(texts=st.lists(ANY_TEXT, min_size=1, max_size=4), gone=st.integers(0, 3))
+@settings(deadline=None, max_examples=60)
+def test_the_lengths_of_sources_are_those_of_fts5(new_workspace, texts, gone):
+    async def check() -> None:
+        async with new_workspace() as workspace:
+            ids = []
+            for number, text in enumerate(texts):
+                stored = text.encode("utf-8", "replace").decode()
+                ids += await workspace.add(stored, path=f"memory/s{number % 2}/{number}.md", heading=stored)
+            await workspace.remove(ids[:gone])
+            rows = await workspace.connection.execute_fetchall(
+                "SELECT total(tokens), total(chunks), total(files) FROM keyword_sources"
+            )
+            await workspace.connection.execute(
+                "CREATE VIRTUAL TABLE temp.words USING fts5vocab(main, keyword, instance)"
+            )
+            words = await workspace.connection.execute_fetchall("SELECT count(*) FROM words")
+            left = len(ids[gone:])
+            assert list(rows) == [(next(iter(words))[0], left, left)]
+            labels = await workspace.connection.execute_fetchall("SELECT count(*) FROM keyword_sources")
+            assert list(labels) == [(len({number % 2 for number in range(gone, len(texts))}),)]
 
     asyncio.run(check())
 
