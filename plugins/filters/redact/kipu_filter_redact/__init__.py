@@ -1,7 +1,8 @@
 """A write filter that removes keys, tokens and passwords from a text.
 
-`kipu_filter_redact.tokens` recognizes secrets by their own form, `kipu_filter_redact.assignments` by their context, as
-in ``password = ...``. This module replaces and reports them.
+`kipu_filter_redact.tokens` recognizes keys by their own form, `kipu_filter_redact.forms` headers, commands, calls and
+pairs, and `kipu_filter_redact.assignments` values by the name before them, as in ``password = ...``. This module
+replaces and reports them.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 __all__ = ["Redact"]
 
 _MAX_LISTED_LINES = 10
+_LINE_ENDS = "\r\n\v\f\x1c\x1d\x1e\x85\u2028\u2029"
 # Labels that take the article "An": they begin with a vowel or are pronounced with one.
 _VOWELS = ("A", "E", "I", "O", "a", "npm", "xAI")
 
@@ -63,20 +65,28 @@ class Redact(WriteFilterBase):
 
     def _find_secrets(self, text: str) -> list[Secret]:
         """Return the secrets in the text by position. Overlapping ones are merged."""
-        from .assignments import find_assigned
         from .secret import merge, unescape
-        from .tokens import find_tokens
 
         plain = unescape(text)
-        found = [*find_tokens(text), *find_assigned(text)]
+        found = _find(text)
         if plain.text != text:
-            found += map(plain.locate, [*find_tokens(plain.text), *find_assigned(plain.text)])
+            found += map(plain.locate, _find(plain.text))
         return merge(secret for secret in found if not self._is_allowed(text[secret.start : secret.end]))
 
     def _is_allowed(self, secret: str) -> bool:
         from .secret import unescape
 
         return secret in self.allow or unescape(secret).text in self.allow
+
+
+def _find(text: str) -> list[Secret]:
+    from .assignments import find_assigned
+    from .forms import find_forms
+    from .secret import lower_in_place
+    from .tokens import find_encoded, find_tokens
+
+    lower = lower_in_place(text)
+    return [*find_tokens(text), *find_forms(text, lower), *find_assigned(text, lower), *find_encoded(text)]
 
 
 def _placeholder(label: str) -> str:
@@ -88,7 +98,7 @@ def _replace(text: str, secrets: Sequence[Secret]) -> str:
     pieces: list[str] = []
     end = 0
     for secret in secrets:
-        line_ends = "".join(letter for letter in text[secret.start : secret.end] if letter in "\r\n")
+        line_ends = "".join(letter for letter in text[secret.start : secret.end] if letter in _LINE_ENDS)
         pieces += text[end : secret.start], _placeholder(secret.label), line_ends
         end = secret.end
     return "".join([*pieces, text[end:]])

@@ -1,12 +1,23 @@
-"""Secrets that are recognized by their context: ``password = ...``, a header, a user and password in a URL."""
+"""Secrets that are recognized by the name before them, as in ``password = ...``."""
 
 from __future__ import annotations
 
 import re
 from typing import TYPE_CHECKING
 
+from .places import place_of
 from .secret import Secret
-from .values import is_key, is_likely_password, is_named_password, is_password_in_prose, is_words, may_be_secret
+from .values import (
+    is_code,
+    is_key,
+    is_key_in_prose,
+    is_likely_password,
+    is_named_password,
+    is_password_in_prose,
+    is_plain_password,
+    is_words,
+    may_be_secret,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -14,12 +25,13 @@ if TYPE_CHECKING:
 __all__ = ["find_assigned"]
 
 _LOGIN_NAMES = (
-    r"pass(?:word|wd|phrase|code|wort)|pwd|(?<=[_-])(?<!by-)(?<!low-)(?<!high-)(?<!band-)pass|(?-i:(?<=[a-z])Pass)|"
+    r"pass[_-]?(?:word|wd|phrase|code|wort)|pwd|(?<=[_-])(?<!by-)(?<!low-)(?<!high-)(?<!band-)pass|(?-i:(?<=[a-z])Pass)|"
     r"kennwort|contrase[nñ]a|mot de passe|senha|"
     r"wachtwoord|l[oö]senord|adgangskode|has[lł]o|heslo|salasana|парол[ья]|密[码碼]|口令|パスワード|비밀번호"
 )
 _KEY_NAMES = (
-    r"(?:api|access|secret|private|auth|account|encryption|signing|master)[ _-]?key(?:_base)?|secret|token|"
+    r"(?:api|access|secret|private|auth|account|encryption|signing|master|subscription|functions?|license|admin|deploy|"
+    r"storage|service|shared|session|app|application|client|server|root|webhook)[ _-]?key(?:_base)?|secret|token|"
     r"credentials?|apikey"
 )
 # Ambiguous words: they count only before a sign such as a colon.
@@ -53,6 +65,11 @@ _ROOTS = (
 )
 # The most characters of a name before and after its root.
 _REACH = 16
+# What belongs to a name after it.
+_SUFFIX = (
+    r"(?i:[_-]?(?:\d{1,2}|v\d|prod|dev|test|staging|stage|qa|old|new|bak|backup|copy|live|local|root|admin|main|"
+    r"default|primary|secondary|prev|previous|current|legacy|temp|tmp))?"
+)
 
 # From the name to its value, in configuration, code, JSON, YAML, XML, Markdown and prose. All repetitions are bounded,
 # so that the cost of a name does not depend on the length of the text.
@@ -63,64 +80,34 @@ _IS = "is|ist|est|es|è|é|är|jest|lautet|war|was|wird|will[ ]be"
 _NOW = "now|still|currently|jetzt|nun|set[ ]to|changed[ ]to"
 _VALUE = re.compile(
     rf"""
-    (?:[_-]?(?:\d{{1,2}}|prod|dev|test|staging|old|new))?
-    (?:[*_~]{{1,3}}|\\?["'`]\]?)?
+    {_SUFFIX}
+    (?:[*_~]{{1,3}}|(?P<closing>\\?["'`]|&quot;|%22)\]?)?
     (?:
         (?:{_GAP}\([^()\n]{{1,40}}\) | {_GAP}(?:{_FOR}){_GAP}[^\n:=|"`]{{1,40}}?)?
         (?:
-            (?:{_GAP}(?:{_IS})(?:{_GAP}(?:{_NOW}))?)?{_GAP}{{0,20}}(?P<sign>:=|=>|={{1,3}}|→|:|：|＝)
-            (?:[*_~]{{1,3}}(?={_GAP}))?{_GAP}{{0,20}}
-            (?P<newline>\r?\n{_GAP}{{0,20}})?
+            (?:{_GAP}(?:{_IS})(?:{_GAP}(?:{_NOW}))?)?{_GAP}{{0,20}}(?P<sign>:=|:-|=>|={{1,3}}|→|:|：|＝|%3[AaDd])
+            (?:%20|\+)?(?:[*_~]{{1,3}}(?={_GAP}))?{_GAP}{{0,20}}
+            (?P<newline>(?:[|>\\(][+-]?)?\r?\n{_GAP}{{0,20}})?
           | {_GAP}(?P<verb>{_IS}){_GAP}(?:(?:{_NOW}){_GAP})?
         )
       | (?P<contraction>['’]s){_GAP}
       | (?P<particle>是|为|為|は|는|은){_GAP}?
       | (?P<dash>{_GAP}{{1,20}}(?:-|–|—|->){_GAP}{{1,20}}|\t)
       | {_GAP}{{0,20}}(?P<cell>\|){_GAP}{{0,20}}
+      | (?P<below>(?:\r?\n[ \t>]{{0,20}}){{1,2}})
+      | (?P<comma>,)[ \t]{{0,4}}(?=\\?["'])
+      | (?P<fallback>[ ](?:\|\||\?\?|\?:)[ ])(?=\\?["'])
+      | (?P<call>\()[ \t]{{0,4}}(?=\\?["'])
       | (?P<element>>)
       | (?P<space>{_GAP})
     )
     \*{{0,2}}@?(?:
-        (?P<quote>\\?["'`]) (?P<quoted>(?:(?!(?P=quote))[^{_LINE_ENDS}]){{4,2000}}) (?P=quote)
+        (?P<quote>\\?["'`]|&quot;|%22) (?P<quoted>(?:(?!(?P=quote))[^{_LINE_ENDS}]){{4,2000}}) (?P=quote)
       | [“„«‘‚「『] (?P<typographic>[^“”„«»‘’‚「」『』{_LINE_ENDS}]{{4,200}}) [”“»’‘」』]
       | (?P<bare>[^\s"'`“”„«»「」『』]{{4,200}})
     )
     """,
     re.VERBOSE,
-)
-
-_URL = re.compile(
-    r"""://[^\s:/?#@"'`<>()\[\]]{0,80}:(?P<secret>(?!\[redacted:)[^\s/"'`<>]{3,200})@(?=[\w\[])""", re.ASCII
-)
-_HEADER = re.compile(
-    r"""
-    (?:authorization\\?["']?[ ]?[:=][ ]?\\?["']?(?:(?:bearer|basic|token)[ ])? | bearer[ ])
-    (?P<secret>[A-Za-z0-9_.~+/-]{16,2000}={0,2})
-    """,
-    re.VERBOSE | re.IGNORECASE | re.ASCII,
-)
-_CURL_USER = re.compile(
-    r"""\s(?:-[A-Za-z]{0,6}u[ ]?|--user[ =])["']?[^\s:"']{1,60}:(?P<secret>[^\s"'`]{4,100})""", re.ASCII
-)
-_OPTION_P = re.compile(
-    r"""(?:(?:mysql|mariadb)[a-z_-]{0,12}\s(?:[^\n|;]{0,200}?\s)??-p["']?|sshpass\s{1,4}-p\s{0,4}["']?)"""
-    r"""(?P<secret>[^\s"'`]{6,100})""",
-    re.ASCII,
-)
-_NETRC = re.compile(r"\blogin[ \t]\S{1,80}\s{1,4}password[ \t](?P<secret>\S{4,100})", re.ASCII)
-_DOCKER = re.compile(r'"auth"[ ]?:[ ]?"(?P<secret>[A-Za-z0-9+/]{12,400}={0,2})"')
-
-# Forms with their own pattern, by a hint that the text must contain in lower case.
-_FORMS = (
-    ("://", _URL, "password"),
-    ("bearer", _HEADER, "bearer token"),
-    ("authorization", _HEADER, "authorization header"),
-    ("curl", _CURL_USER, "password"),
-    ("mysql", _OPTION_P, "password"),
-    ("mariadb", _OPTION_P, "password"),
-    ("sshpass", _OPTION_P, "password"),
-    ("login", _NETRC, "password"),
-    ('"auth"', _DOCKER, "registry credential"),
 )
 
 # Tokens of pages and of language models, which are not secret.
@@ -132,22 +119,37 @@ _OPTION = re.compile(r"--[\w-]{0,40}$")
 _TAG = re.compile(r"<[\w:.-]{0,40}$")
 # The next setting of a connection string.
 _NEXT = re.compile(r";(?=[A-Za-z]\w{0,30}=)")
-_REST = re.compile(r"""[^\s"'`\[]+""")
+_REST = re.compile(r"""[^\s"'`\[]++""")
+_VARIABLE = re.compile(r"[A-Z][A-Z0-9_]{0,60}=")
+# A line of few words before a name that the value is below of.
+_LABEL = re.compile(r"(?:^|\n)[^\n:=.,;(){}\[\]<>|]{0,40}$")
+# The name is that of a function to set it, or the first of its arguments.
+_SETTER = re.compile(r"(?<![a-z])(?:set|with|use|add)\w{0,30}$|(?<=[.>])\w{0,30}$", re.IGNORECASE)
+_ARGUMENT = re.compile(r"""[\w\]]\[?\((?:\\?["'][\w.-]{0,40}\\?["'],[ ]?){0,2}\\?["'][\w.:-]{0,60}$""")
+# The value is read from elsewhere, and this is used if it is not there.
+_DEFAULT = re.compile(
+    r"""
+    (?:
+        [A-Za-z_$][\w.$]{0,80}[\[(]["'][^"'\n]{0,60}["'](?:[\])]{1,2}[ ](?:or|\|\||\?\?|\?:)|,)
+      | [A-Za-z_$][\w.$]{0,80}[ ](?:or|\|\||\?\?|\?:)
+    )
+    [ ]{0,4}(?P<quote>["'])(?P<default>[^\s"'\\]{4,200})(?P=quote)
+    | \$\{\w{1,60}:?[-=](?P<variable>[^\s{}$]{4,200})\}
+    """,
+    re.VERBOSE | re.ASCII,
+)
 # A name with a number, and more of the sentence.
-_NAME_IN_PROSE = re.compile(r"[^\W\d_]+\d(?: [^\W\d_]+){2}(?=[\s,.;!?]|$)")
-_LINE_END = re.compile(r"[ \t]*(?=[\r\n]|$)")
-_PRINTABLE = re.compile("[!-~]*")
+_NAME_IN_PROSE = re.compile(r"[^\W\d_]{1,40}\d(?: [^\W\d_]{1,40}){2}(?=[\s,.;!?]|$)")
+_LINE_END = re.compile(r"[ \t]*+(?=[\r\n]|$)")
+_PRINTABLE = re.compile("[!-~]*+")
 _CLOSING_SIGN = re.compile("[，。、；！？）】]")
 
 
-def find_assigned(text: str) -> Iterator[Secret]:
-    """Find passwords and keys by the names and signs before them."""
-    lower = _lower_in_place(text)
-    for hint, pattern, label in _FORMS:
-        if hint in lower:
-            for match in pattern.finditer(text):
-                if may_be_secret(match["secret"]) and _is_plausible(pattern, match["secret"]):
-                    yield Secret(*match.span("secret"), label)
+def find_assigned(text: str, lower: str) -> Iterator[Secret]:
+    """Find passwords and keys by the names and signs before them.
+
+    :param lower: the text in lower case, with every character at the same position.
+    """
     position = 0
     for start, end in _near_roots(lower):
         for name in _NAME.finditer(text, start, end):
@@ -158,21 +160,6 @@ def find_assigned(text: str) -> Iterator[Secret]:
             if secret is not None:
                 yield secret
                 position = secret.end
-
-
-def _is_plausible(pattern: re.Pattern[str], secret: str) -> bool:
-    """Check that a match is not a word of the sentence, for patterns that would accept one."""
-    if pattern is _HEADER:
-        return is_key(secret)
-    return pattern is not _OPTION_P or is_named_password(secret, phrase=False)
-
-
-def _lower_in_place(text: str) -> str:
-    """Return the text in lower case, with every character at the same position."""
-    lower = text.lower()
-    if len(lower) == len(text):
-        return lower
-    return "".join(small if len(small := letter.lower()) == 1 else letter for letter in text)
 
 
 def _near_roots(lower: str) -> Iterator[tuple[int, int]]:
@@ -200,25 +187,40 @@ def _secret_of(text: str, name: re.Match[str], value: re.Match[str]) -> Secret |
     bare = value["bare"] is not None
     unsigned = value["space"] and bare and not _OPTION.search(before)
     if (
-        (unsigned and name["word"] is None)
-        or (value["element"] and not _TAG.search(before))
+        (value["element"] and not _TAG.search(before))
         or (name["key"] and _HARMLESS.search(before))
         or (name["short"] and not value["sign"])
+        or (value["below"] and not _LABEL.search(before))
+        or (value["call"] and not _SETTER.search(before))
+        or (value["comma"] and not (value["closing"] and _ARGUMENT.search(before)))
     ):
         return None
+    if bare and (default := _DEFAULT.match(text, value.start("bare"))):
+        secret = default["default"] or default["variable"]
+        start = default.start("default" if default["default"] else "variable")
+        found = is_plain_password(secret) if name["word"] else is_key(secret)
+        return Secret(start, start + len(secret), _label(name, before)) if found and may_be_secret(secret) else None
     group = next(group for group in ("bare", "quoted", "typographic") if value[group] is not None)
     start = value.start(group)
     secret = _cut_bare_value(value, in_query=_IN_QUERY.search(before) is not None) if bare else value[group]
     end = start + len(secret)
+    alone = _LINE_END.match(text, value.end()) is not None
     if name["key"] is not None:
-        plausible = is_key(secret)
+        plausible = is_key_in_prose(secret) if unsigned else is_key(secret)
     else:
         plausible = _is_password(text, start, secret, value)
-        if unsigned:
+        if unsigned or value["below"]:
             plausible = plausible and is_password_in_prose(secret)
         elif name["short"]:
             plausible = plausible and is_likely_password(secret)
-    if not plausible or not may_be_secret(secret) or (value["newline"] and not _LINE_END.match(text, value.end())):
+    if not plausible and name["word"] and is_plain_password(secret):
+        certainty = place_of(text, name, value, (start, end))
+        plausible = certainty == 2 or (certainty == 1 and is_plain_password(secret, strict=True))
+    elif not plausible and name["key"] and len(secret) >= 8 and is_plain_password(secret, strict=True):
+        plausible = place_of(text, name, value, (start, end)) == 2
+    if not plausible or not may_be_secret(secret) or (bare and is_code(secret)):
+        return None
+    if (value["newline"] or value["below"]) and (not alone or _VARIABLE.match(secret)):
         return None
     # The pattern is bounded: include the rest of a longer value.
     if bare and end == value.end() and (rest := _REST.match(text, end)):

@@ -1,4 +1,4 @@
-"""Positions of secrets in a text, and in the same text without Markdown's backslashes."""
+"""Positions of secrets in a text, and in the same text without some of its characters."""
 
 from __future__ import annotations
 
@@ -11,10 +11,14 @@ import attrs
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-__all__ = ["PlainText", "Secret", "merge", "unescape"]
+__all__ = ["PlainText", "Secret", "lower_in_place", "merge", "unescape", "without"]
 
-# Signs that Markdown escapes and that occur in keys.
-_ESCAPE = re.compile(r"\\(?=[_.~=+*-])")
+# A backslash of Markdown before a sign that occurs in keys, and characters without a shape: soft hyphens, spaces of no
+# width, marks of direction, selectors of variants, tags, and fillers.
+_UNSEEN = re.compile(
+    r"\\(?=[_.~=+*-])|[\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f\u3164"
+    r"\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufffb\U0001d173-\U0001d17a\U000e0000-\U000e0fff]"
+)
 
 
 @attrs.frozen
@@ -28,22 +32,41 @@ class Secret:
 
 @attrs.frozen
 class PlainText:
-    """A text without the backslashes of Markdown, and the positions where each was removed."""
+    """A text without some of its characters, and the position in it where each was removed."""
 
     text: str
-    escapes: list[int]
+    removed: list[int]
 
     def locate(self, secret: Secret) -> Secret:
-        """Return the secret at its position in the text with the backslashes."""
-        start = secret.start + bisect_right(self.escapes, secret.start)
-        end = secret.end - 1 + bisect_right(self.escapes, secret.end - 1) + 1
+        """Return the secret at its position in the whole text."""
+        start = secret.start + bisect_right(self.removed, secret.start)
+        end = secret.end - 1 + bisect_right(self.removed, secret.end - 1) + 1
         return Secret(start, end, secret.label)
 
 
 def unescape(text: str) -> PlainText:
-    r"""Remove the backslashes of Markdown, so that a key written as ``ghp\_...`` is recognized."""
-    escapes = [escape.start() - number for number, escape in enumerate(_ESCAPE.finditer(text))]
-    return PlainText(_ESCAPE.sub("", text), escapes)
+    r"""Remove backslashes of Markdown and characters without a shape, so that ``ghp\_...`` is recognized."""
+    return without(text, _UNSEEN.finditer(text))
+
+
+def without(text: str, matches: Iterable[re.Match[str]]) -> PlainText:
+    """Return a text without these matches."""
+    pieces: list[str] = []
+    removed: list[int] = []
+    end = 0
+    for match in matches:
+        pieces.append(text[end : match.start()])
+        removed += [match.start() - len(removed)] * (match.end() - match.start())
+        end = match.end()
+    return PlainText("".join([*pieces, text[end:]]) if pieces else text, removed)
+
+
+def lower_in_place(text: str) -> str:
+    """Return the text in lower case, with every character at the same position."""
+    lower = text.lower()
+    if len(lower) == len(text):
+        return lower
+    return "".join(small if len(small := letter.lower()) == 1 else letter for letter in text)
 
 
 def merge(secrets: Iterable[Secret]) -> list[Secret]:

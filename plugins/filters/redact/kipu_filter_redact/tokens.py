@@ -10,18 +10,21 @@ A comment names the title of the page on which a service documents the format; o
 
 from __future__ import annotations
 
+import base64
 import functools
+import itertools
 import re
+from bisect import bisect_right
 from typing import TYPE_CHECKING
 
 import attrs
 
-from .secret import Secret
+from .secret import Secret, without
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["find_tokens"]
+__all__ = ["find_encoded", "find_tokens"]
 
 
 @attrs.frozen
@@ -36,7 +39,11 @@ def _pattern(label: str, pattern: str, *hints: str) -> _Kind:
     return _Kind(label, pattern, hints)
 
 
-_END = "(?![A-Za-z0-9+-]|_[A-Za-z0-9])"
+# What is written behind a key or before it, to tell it from another one.
+_MARKS = "old|new|bak|backup|prev|prod|dev|test|staging|live|copy|revoked|expired|leaked|key|id"
+_END = rf"(?:(?![A-Za-z0-9+-]|_[A-Za-z0-9])|(?=[_-](?i:{_MARKS})(?![A-Za-z0-9])))"
+# No encoding has both + and one of the signs - and _, so that a key with these is no part of an image.
+_END_BEFORE_PLUS = _END.replace("+-", "-", 1)
 
 
 def _word(label: str, first: str, rest: str) -> _Kind:
@@ -46,8 +53,10 @@ def _word(label: str, first: str, rest: str) -> _Kind:
     follows the first letters, because a pattern that begins with letters is found many times faster.
     """
     letters = re.escape(first)
-    before = rf"(?:(?<![A-Za-z0-9+-]{letters})(?<![A-Za-z0-9]_{letters})|(?<=\\[nrt]{letters}))"
-    return _Kind(label, rf"{letters}{before}(?:{rest}){_END}", (first,))
+    marks = "|".join(rf"(?<=\b(?i:{mark})[_-]{letters})" for mark in _MARKS.split("|"))
+    before = rf"(?:(?<![A-Za-z0-9+-]{letters})(?<![A-Za-z0-9]_{letters})|(?<=\\[nrt]{letters})|{marks})"
+    end = _END_BEFORE_PLUS if "-" in first or "_" in first else _END
+    return _Kind(label, rf"{letters}{before}(?:{rest}){end}", (first,))
 
 
 # Between the lines of a key: indentation, Markdown's quotation marks, and line ends, escaped or not.
@@ -59,7 +68,7 @@ _PRIVATE_KEY = (
     rf"(?P<secret>[A-Za-z0-9+/=]{{16,}}+(?:{_GAP}[A-Za-z0-9+/=]{{16,}}+)*+"
     rf"(?:{_GAP}[A-Za-z0-9+/]{{1,15}}={{0,2}}(?={_GAP}(?:=[A-Za-z0-9+/]{{4}}{_GAP})?-----END))?)"
 )
-_PUTTY_KEY = r"Private-Lines: \d{1,3}[ \t]*\r?\n(?P<secret>[A-Za-z0-9+/=]{16,}+(?:\r?\n[A-Za-z0-9+/=]{4,}+)*+)"
+_PUTTY_KEY = r"Private-Lines: \d{1,3}[ \t]{0,20}\r?\n(?P<secret>[A-Za-z0-9+/=]{16,}+(?:\r?\n[A-Za-z0-9+/=]{4,}+)*+)"
 
 _KINDS = (
     _pattern("private key", _PRIVATE_KEY, "PRIVATE KEY"),
@@ -211,6 +220,7 @@ _KINDS = (
 )
 
 _MIN_DISTINCT_CHARACTERS = 8
+_IS_MIXED = re.compile(r"(?=.{0,20}[a-z])(?=.{0,20}[A-Z]).{0,20}\d", re.DOTALL)
 
 
 @functools.cache
@@ -220,11 +230,61 @@ def _compiled(pattern: str) -> re.Pattern[str]:
 
 def find_tokens(text: str) -> Iterator[Secret]:
     """Find keys by their form. Skip examples, such as those of x's or dots."""
-    for kind in _KINDS:
-        if not any(hint in text for hint in kind.hints):
-            continue
-        pattern = _compiled(kind.pattern)
-        group = "secret" if "secret" in pattern.groupindex else 0
-        for match in pattern.finditer(text):
-            if len(set(match[group][-20:])) >= _MIN_DISTINCT_CHARACTERS:
-                yield Secret(*match.span(group), kind.label)
+    kinds = [kind for kind in _KINDS if any(hint in text for hint in kind.hints)]
+    for kind in kinds:
+        for match in _compiled(kind.pattern).finditer(text):
+            if (span := _span(match)) is not None:
+                yield Secret(*span, kind.label)
+    if kinds:
+        yield from _find_broken(text, kinds)
+
+
+def _span(match: re.Match[str]) -> tuple[int, int] | None:
+    """Return the position of the key in a match, unless it is an example."""
+    group = "secret" if "secret" in match.re.groupindex else 0
+    end = match[group][-20:]
+    return match.span(group) if len(set(end)) >= _MIN_DISTINCT_CHARACTERS or _IS_MIXED.match(end) else None
+
+
+# A line end within a word, escaped or not, with the indentation or the quotation mark of the next line. It begins with
+# the line end, and not with a lookbehind, because that is found many times faster.
+_BREAK = re.compile(
+    "(?:"
+    + "|".join(rf"{end}(?<=[A-Za-z0-9_./+=-]{end})" for end in (r"\n", r"\r\n", r"\\\n", r"\\\r\n"))
+    + r")[ \t>]{0,16}(?=[A-Za-z0-9_./+=-])"
+)
+
+
+def _find_broken(text: str, kinds: list[_Kind]) -> Iterator[Secret]:
+    """Find keys that are broken by line ends.
+
+    A key at the beginning of a line is only found if the line end before it stays. Therefore every other line end is
+    removed in turn, and then all of them, for keys that have several.
+    """
+    breaks = list(_BREAK.finditer(text))
+    for removed in (breaks[::2], breaks[1::2], breaks) if breaks else ():
+        joined = without(text, removed)
+        places = [place for place, _ in itertools.groupby(joined.removed)]
+        for kind in kinds:
+            pattern = _compiled(kind.pattern)
+            for match in pattern.finditer(joined.text):
+                first = bisect_right(places, match.start())
+                last = bisect_right(places, match.end() - 1)
+                # The key ends with the first line with which it is complete; with its first line, it is not broken.
+                ends = [*places[first:last], match.end()]
+                whole = next((one for end in ends if (one := pattern.match(joined.text, match.start(), end))), match)
+                if last > first and whole.end() > places[first] and (span := _span(whole)) is not None:
+                    yield joined.locate(Secret(*span, kind.label))
+
+
+_ENCODED = re.compile(r"(?<![A-Za-z0-9+/_-])[A-Za-z0-9+/_-]{32,4000}(?:={1,2}|(?![A-Za-z0-9+/_-]))")
+
+
+def find_encoded(text: str) -> Iterator[Secret]:
+    """Find texts in base 64 that contain a key of known form, as in a secret of Kubernetes."""
+    for match in _ENCODED.finditer(text):
+        letters = match[0].rstrip("=").replace("-", "+").replace("_", "/")
+        if len(letters) % 4 != 1:
+            plain = base64.b64decode(letters + "=" * (-len(letters) % 4))
+            if plain.isascii() and (found := next(find_tokens(plain.decode("ascii")), None)) is not None:
+                yield Secret(*match.span(), found.label)

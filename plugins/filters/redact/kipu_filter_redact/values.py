@@ -4,7 +4,17 @@ from __future__ import annotations
 
 import re
 
-__all__ = ["is_key", "is_likely_password", "is_named_password", "is_password_in_prose", "is_words", "may_be_secret"]
+__all__ = [
+    "is_code",
+    "is_key",
+    "is_key_in_prose",
+    "is_likely_password",
+    "is_named_password",
+    "is_password_in_prose",
+    "is_plain_password",
+    "is_words",
+    "may_be_secret",
+]
 
 _DIGIT = re.compile(r"\d")
 _LETTER = re.compile(r"[^\W\d_]")
@@ -15,6 +25,8 @@ _PLAIN = re.compile(r"[^\W\d_]+|\d{1,5}")
 _SEPARATORS = re.compile(r"[ _.:/+-]")
 # Letters and digits, or a word and a number with _ between them.
 _WORD_WITH_DIGITS = re.compile(r"[^\W_]+|[^\W\d_]+_\d{2,8}")
+# A key after its name and a space, without the signs of links and calls.
+_KEY_IN_SENTENCE = re.compile(r"[\w+/.~-]{20,}={0,2}", re.ASCII)
 # A password after its name and a space must not have the signs of code, tags and brackets.
 _IN_SENTENCE = re.compile(r"[^\s<>(){}\[\]/\\=:;|]+")
 # Signs around a word: emphasis, and the end of a sentence.
@@ -62,8 +74,32 @@ _MASK = re.compile(r"[xX]{3,}|[*•.…]{3,}")
 _CUT = re.compile(r"[\w-]{0,4}(?:\.{3,}|…)[\w-]{0,4}")
 _CUT_KEY = re.compile(r"[\w-]{0,12}(?:\.{3,}|…|\*{3,})[\w-]{0,8}")
 
+# A part of a program in one line: `e,userId:n`, `(0,x.f)({...})`, `=>{...`.
+_CODE = re.compile(r"[!\w$.]*,[A-Za-z_$][\w$]*:|.{0,60}?(?:=>|\(0,|\)\{|\}\)|,\w{1,40}:\w{1,40}[,}(])")
+# Values without a digit that are no passwords, although they follow the name of one in a file of settings: types,
+# states, labels, where the password is, and names of variables that have one.
+_SETTINGS = frozenset(
+    "string select checkbox varchar nvarchar secretstr boolean integer number object array nullable optional required "
+    "mandatory default defaults undefined hidden visible shown enabled disabled unset unknown masked removed deleted "
+    "encrypted hashed salted plain plaintext cleartext text bcrypt scrypt argon crypt pbkdf kerberos ldap oauth oidc "
+    "saml totp webauthn passkey vault keychain keyring keyvault keepass bitwarden lastpass onepassword environment "
+    "environ config configured prompt prompted stdin getpass value values input output placeholder example sample "
+    "changeme changeit replaceme dummy redacted same different match matched mismatch latest workspace identifier "
+    "username login label locked unlocked expired invalid correct incorrect wrong strong weak medium expires rotated "
+    "reset forgot forgotten change changed unchanged update updated create created delete show generate generated "
+    "random auto automatic manual manually interactive always never inherit internal external public private local "
+    "global sensitive confidential passord kodeord lozinka geslo sandi parola parole parool sifre jelszo pasahitza "
+    "contrasenya slaptazodis matkhau wachtwoord kennwort senha haslo heslo salasana losenord adgangskode".split()
+)
+_SETTING_PARTS = re.compile(r"pass|pwd|secret|token|key|cred|auth|hash|user|param|field|label", re.IGNORECASE)
+_TEMPLATE = re.compile(r"\$[({]|\{\{|%\(")
+_ASCII_WORD = re.compile(r"[!-~]*[A-Za-z]{3}[!-~]*")
+
 # Names of methods and examples are no longer than this.
 _MAX_NAME_LENGTH = 64
+
+# A pass phrase without a digit has at least so many words.
+_MIN_WORDS = 4
 
 # Words of sentences, messages and labels: quoted words with one of them are not a pass phrase.
 _SENTENCE_WORDS = frozenset(
@@ -87,6 +123,11 @@ def may_be_secret(value: str) -> bool:
     return not (len(set(value)) < 4 or _is_example(value) or _is_path(value))
 
 
+def is_code(value: str) -> bool:
+    """Check that a value without quotation marks is a part of a program in one line, as in scripts of pages."""
+    return _CODE.match(value) is not None
+
+
 def is_words(value: str) -> bool:
     """Check that a value consists of words and numbers, like names of models, files and hosts."""
     return _WORDS.fullmatch(value) is not None
@@ -102,6 +143,22 @@ def is_named_password(value: str, *, phrase: bool) -> bool:
         return True
     # Without a digit it can be an identifier of a program.
     return len(value) >= 8 and _classes(value) >= 3 and not value.isidentifier()
+
+
+def is_plain_password(value: str, *, strict: bool = False) -> bool:
+    """Check that a value can be a password where only a password stands. It may have letters only.
+
+    ``strict`` leaves out names of variables, such as newPassword, where one may stand as well.
+    """
+    if is_named_password(value, phrase=False):
+        return True
+    word = value.strip(_PUNCTUATION)
+    if len(word) < 6 or not _ASCII_WORD.fullmatch(value) or _is_term(word) or _TEMPLATE.search(value):
+        return False
+    if word.lower() in _SETTINGS or word.lower() in _SENTENCE_WORDS:
+        return False
+    is_name = not word.isalpha() and is_words(word) and len(_SEPARATORS.split(word)) < _MIN_WORDS
+    return not (strict and (is_name or _SETTING_PARTS.search(word)))
 
 
 def is_password_in_prose(value: str) -> bool:
@@ -130,6 +187,11 @@ def is_key(value: str) -> bool:
         return False
     enough = len(value) >= 16 or (len(value) >= 12 and _classes(value) >= 3)
     return enough and len(set(value)) >= 8 and not is_words(value.strip(_PUNCTUATION)) and not _CUT_KEY.fullmatch(value)
+
+
+def is_key_in_prose(value: str) -> bool:
+    """Check that a value is a key although only a space precedes it."""
+    return _KEY_IN_SENTENCE.fullmatch(value) is not None and is_key(value)
 
 
 def _is_example(value: str) -> bool:
@@ -168,7 +230,7 @@ def _is_phrase(value: str) -> bool:
         return False
     if any(_DIGIT.search(word) and len(word) >= 3 and not (_is_term(word) or _REFERENCE.match(word)) for word in words):
         return True
-    return len(words) >= 4 and all(len(word) >= 3 and word.isalpha() for word in words)
+    return len(words) >= _MIN_WORDS and all(len(word) >= 3 and word.isalpha() for word in words)
 
 
 def _classes(value: str) -> int:

@@ -1,0 +1,239 @@
+"""Secrets that are recognized by a form of their own: headers, cookies, URLs, commands, calls, and pairs with an id.
+
+Each form has a label, a pattern whose group ``secret`` is the secret, a check of it, and hints: a text without any of
+the hints, in lower case, cannot contain the form. All repetitions in patterns are bounded, so that the cost of a hint
+does not depend on the length of the text. A pattern is only compiled for a text that has a hint of it.
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import attrs
+
+from .secret import Secret
+from .values import is_key, is_password_in_prose, is_plain_password, may_be_secret
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+__all__ = ["find_forms"]
+
+
+@attrs.frozen
+class _Form:
+    label: str
+    pattern: str
+    check: Callable[[str], bool]
+    hints: tuple[str, ...]
+    parts: str = ""  # the pattern of the secrets within the group, if it may have several
+    before: str = ""  # the pattern of what must be before a match, up to it
+
+
+def _form(
+    label: str, pattern: str, check: Callable[[str], bool], *hints: str, parts: str = "", before: str = ""
+) -> _Form:
+    return _Form(label, pattern, check, hints, parts, before)
+
+
+def _is_anything(value: str) -> bool:
+    """Accept a value: the form alone says what it is."""
+    return True
+
+
+def _is_mixed_key(value: str) -> bool:
+    """Check that a value is a key of small and capital letters, and so no hash."""
+    return is_key(value) and value.lower() != value and value.upper() != value
+
+
+# A word of a command line, in quotation marks or not.
+_OPEN = r"""(?:\\?["'`])?"""
+_WORD = rf"""{_OPEN}(?P<secret>[^\s"'`]{{6,100}})"""
+# What stands between a command and the option for its password, in the same command.
+_BETWEEN = r"[ \t](?:[^\n|;&]{0,200}?[ \t])??"
+_STRING = r"""\\?["'](?P<secret>[^\s"'\\]{4,200})\\?["']"""
+_NAME = r"""\\?["'][^"'\n\\]{0,80}\\?["']"""
+
+
+def _command(names: str, option: str, check: Callable[[str], bool], *hints: str) -> _Form:
+    """Return the form of a password that follows an option of a command; ``docker login -u ana -p ...``."""
+    return _form("password", rf"(?<![\w-])(?:{names})(?:\.exe)?{_BETWEEN}(?-i:{option}){_WORD}", check, *hints)
+
+
+_FORMS = (
+    # RFC 3986: a user and a password before the host.
+    _form(
+        "password",
+        r"""://[^\s:/?#@"'`<>()\[\]]{0,80}:(?P<secret>(?!\[redacted:)[^\s/"'`<>]{3,200})@(?=[\w\[])""",
+        _is_anything,
+        "://",
+    ),
+    _form("bearer token", r"bearer[ ](?P<secret>[A-Za-z0-9_.~+/-]{16,2000}={0,2})", is_key, "bearer"),
+    # RFC 9110 11.6.2: any scheme, and a token, or parameters one of which may be a token.
+    _form(
+        "authorization header",
+        r"""authorization\\?["']?[ ]?[:=,][ ]?\\?["'`]?(?:[a-z][\w-]{1,30}[ :=]{1,2}(?:\w{1,20}=)?"?){0,2}"""
+        r"(?P<secret>[A-Za-z0-9_.~+/-]{16,2000}={0,2})",
+        is_key,
+        "authorization",
+    ),
+    # RFC 6265: the values of all cookies of a header, each by itself.
+    _form(
+        "cookie",
+        r"""(?:(?<![\w-])(?:set-)?cookies?\\?["']?[ ]?[:=,][ ]?\\?["'`]?|--cookie[ =]["']?|"""
+        r"""curl[^\n|;]{0,200}?[ ]-b[ ]?["']?)"""
+        r"(?P<secret>[^\r\n\"'`]{8,4000})",
+        is_key,
+        "cookie",
+        "curl",
+        parts=r"""=(?P<secret>[^\s;,"'`]{8,2000})""",
+    ),
+    _form(
+        "cookie",
+        r"(?<![\w-])(?:phpsessid|jsessionid|asp\.net_sessionid|aspsessionid\w{0,8}|connect\.sid|sessionid|laravel_session)"
+        r"""\\?["']?[=:][ ]?\\?["'`]?(?P<secret>[^\s"'`;,&]{8,1000})""",
+        is_key,
+        "sessid",
+        "sessionid",
+        "connect.sid",
+        "laravel_session",
+    ),
+    # --- Pairs
+    # An AWS key beside its id, as in `id:secret`, a table, a call or two lines.
+    _form(
+        "AWS secret access key",
+        r"(?:(?:akia|asia)[a-z0-9]{16}|aws access key\])(?=[^a-z0-9])[\s\S]{1,80}?"
+        r"(?<![a-z0-9/+=_.-])(?P<secret>[a-z0-9/+]{40})(?![a-z0-9/+=_-])",
+        _is_mixed_key,
+        "akia",
+        "asia",
+        "aws access key]",
+    ),
+    # An id and a key of mixed letters: `0oa3f2...:Xk2f...`.
+    _form(
+        "secret",
+        r":(?P<secret>[a-z0-9_~+/-]{24,100}={0,2})(?![\w/+:.-])",
+        _is_mixed_key,
+        ":",
+        before=r"(?<![\w./+:-])(?=[a-z-]{0,40}\d)[a-z0-9-]{16,64}$",
+    ),
+    _form(
+        "password",
+        r"(?<![\w-])(?:credentials?|creds|logins?|zugangsdaten)(?:[ ](?:is|are|ist|sind|with|as))?[ ]?[:=]?[ ]?[`\"']?"
+        r"(?!https?:)[\w.@+-]{1,60}[ ]?[:/][ ]?(?P<secret>[^\s\"'`]{8,100})",
+        is_password_in_prose,
+        "cred",
+        "login",
+        "zugangsdaten",
+    ),
+    # --- Commands
+    _form(
+        "password",
+        r"""\s(?:-[A-Za-z]{0,6}u[ ]?|--(?:proxy-)?user[ =])["']?[^\s:"']{1,60}:(?P<secret>[^\s"'`]{4,100})""",
+        _is_anything,
+        "curl",
+    ),
+    _form(
+        "password",
+        r"""(?<![\w-])(?:https?|xh)[ ][^\n|;]{0,200}?(?:-a|--auth)[ =]["']?[^\s:"']{1,60}:"""
+        r"""(?P<secret>[^\s"'`]{4,100})""",
+        is_plain_password,
+        " -a",
+        "--auth",
+    ),
+    _command(r"(?:mysql|mariadb)[a-z_-]{0,12}", "-p", is_plain_password, "mysql", "mariadb"),
+    _command("sshpass", r"-p[ ]{0,4}", is_plain_password, "sshpass"),
+    _command(
+        r"(?:docker|podman|nerdctl|buildah|skopeo|crane|oras|cf|oc|ibmcloud|(?:helm|az)(?:[ ]\w{1,12})?)[ ]login|"
+        r"helm[ ]registry[ ]login|"
+        r"mongo(?:sh|dump|restore|export|import)?|evil-winrm|xfreerdp\d?|rdesktop|netexec|nxc|crackmapexec|"
+        r"twine[ ]upload",
+        "(?:-p[ =]{1,4}|/p:)",
+        is_plain_password,
+        "login",
+        "mongo",
+        "winrm",
+        "xfreerdp",
+        "rdesktop",
+        "netexec",
+        "nxc",
+        "crackmapexec",
+        "twine",
+    ),
+    _command(r"redis-cli", r"(?:-a|--pass)[ =]{1,4}", is_plain_password, "redis-cli"),
+    _command(r"ldap(?:search|modify|add|delete|passwd|whoami)", r"-w[ ]?", is_plain_password, "ldap"),
+    _command(
+        r"sqlcmd|bcp|mosquitto_(?:pub|sub|rr)|zip|unzip",
+        r"-P[ ]?",
+        is_plain_password,
+        "sqlcmd",
+        "bcp",
+        "mosquitto",
+        "zip",
+    ),
+    _command(r"7z[arz]{0,2}|rar|unrar", r"-h?p", is_plain_password, "7z", "rar"),
+    _command(r"keytool|jarsigner", r"-(?:src|dest)?(?:store|key)pass[ ]", is_plain_password, "keytool", "jarsigner"),
+    _command("openssl", r"(?:-pass(?:in|out)?[ ]{1,4}pass:|-k[ ])", is_plain_password, "openssl"),
+    _command("htpasswd", r"-[a-zA-Z]{0,6}b[a-zA-Z]{0,6}[ ]\S{1,100}[ ]\S{1,60}[ ]", is_plain_password, "htpasswd"),
+    _command(
+        r"smbclient|rpcclient|smbmap|net|mount", r"-U[ ]?[\"']?[^\s%]{1,60}%", is_plain_password, "smb", "rpcclient"
+    ),
+    _form(
+        "password",
+        r"""(?<![\w-])(?:echo|printf)[ ]["']?[\w.@-]{1,60}:(?P<secret>[^\s"'`|]{4,100})["']?[ ]?\|"""
+        r"[^\n]{0,40}chpasswd",
+        _is_anything,
+        "chpasswd",
+    ),
+    _form("password", r"\blogin[ \t]\S{1,80}\s{1,4}password[ \t](?P<secret>\S{4,100})", _is_anything, "login"),
+    # --- Calls and statements
+    _form(
+        "password",
+        r"(?:auth(?:entication)?|networkcredential|passwordcredentials?|passwordtoken|[.>]login|with_?credentials|"
+        r"set_?credentials)"
+        rf"\\?[\"']?[ ]?[:=]?[ ]?[(\[][ ]?{_NAME}[ ]?,[ ]?{_STRING}",
+        is_plain_password,
+        "auth",
+        "credential",
+        "login",
+        "passwordtoken",
+    ),
+    _form(
+        "password",
+        r"(?:identified(?:[ ]with[ ]\w{1,40})?[ ]by|(?:with|login|encrypted)[ ]password)[ ]{1,4}(?P<quote>['\"])"
+        r"(?P<secret>[^'\"\n]{4,200})(?P=quote)",
+        is_plain_password,
+        "identified",
+        "password",
+    ),
+    _form("registry credential", r'"auth"[ ]?:[ ]?"(?P<secret>[A-Za-z0-9+/]{12,400}={0,2})"', _is_anything, '"auth"'),
+)
+
+
+@functools.cache
+def _compiled(pattern: str) -> re.Pattern[str]:
+    return re.compile(pattern, re.IGNORECASE | re.ASCII)
+
+
+def find_forms(text: str, lower: str) -> Iterator[Secret]:
+    """Find passwords and keys in forms of their own.
+
+    :param lower: the text in lower case, with every character at the same position.
+    """
+    for form in _FORMS:
+        if not any(hint in lower for hint in form.hints):
+            continue
+        for match in _compiled(form.pattern).finditer(text):
+            parts = _compiled(form.parts).finditer(text, *match.span("secret")) if form.parts else [match]
+            for part in parts:
+                secret = part["secret"].rstrip(",;")
+                if may_be_secret(secret) and form.check(secret) and _is_after(form, text, match.start()):
+                    yield Secret(part.start("secret"), part.start("secret") + len(secret), form.label)
+
+
+def _is_after(form: _Form, text: str, start: int) -> bool:
+    """Check what is before a match, if the form says so."""
+    return not form.before or _compiled(form.before).search(text, max(0, start - 80), start) is not None

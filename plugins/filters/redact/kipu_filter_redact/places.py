@@ -1,0 +1,93 @@
+"""Places of settings, where only a password can stand: there it may have letters only.
+
+An example is ``DB_PASSWORD=swordfish``. In prose, as in ``password: swordfish``, such a value is a word.
+"""
+
+from __future__ import annotations
+
+import re
+
+__all__ = ["place_of"]
+
+# Names of messages, switches and functions.
+_OTHER_NAME = re.compile(
+    r"(?:forg[eo]t(?:ten)?|reset|change|update|confirm|enter|invalid|wrong|incorrect|bad|missing|empty|no|weak|strong|"
+    r"show|hide|has|is|use|require[sd]?|need|input|toggle|mask|hash|encrypt|verify|check|validate|error|err|type|field|"
+    r"label|msg|message|placeholder|grant|max|min)[ _-]?(?:\w{1,12}[_-])?$",
+    re.IGNORECASE,
+)
+# The beginning of the line of a setting, before its name.
+_LINE = re.compile(
+    r"(?:^|[\r\n])(?P<indent>[ \t>]{0,40}(?:-[ ])?)(?:(?:export|set|setx|env)[ ])?(?P<name>[\w.-]{0,60})$",
+    re.IGNORECASE,
+)
+_VARIABLE = re.compile(r"(?<![\w.$/-])[A-Z][A-Z0-9_]{0,60}$")
+_OPTION = re.compile(r"--[\w-]{0,40}$")
+_QUERY = re.compile(r"[?&][\w.-]{0,60}$")
+# The setting before it in a connection string.
+_SETTING = re.compile(
+    r"(?:;[ ]?|(?<![\w-])(?:host|hostname|user|username|uid|user[ ]id|dbname|server|port|login|db)=[^\s=,()]{1,60}[ ])"
+    r"\w{0,20}$",
+    re.IGNORECASE,
+)
+_REST_OF_LINE = re.compile(r"[ \t]*+(?:(?<=[ ])\#[^\r\n]*+)?(?=[\r\n]|$)")
+# A line beside it, of the same login.
+_LOGIN = re.compile(
+    r"[ \t>]*+(?:-[ ])?[\"']?(?:\w{1,30}[._-])?"
+    r"(?:user(?:[_-]?name)?|login|host(?:name)?|port|database|db(?:[_-]?name)?|e-?mail|server|account|benutzer(?:name)?)"
+    r"[\"']?[ \t]*+[:=][ \t]*+[^\s,;]++[ \t]*+$",
+    re.IGNORECASE,
+)
+_SECTION = re.compile(r"^\[[^\[\]\n]{1,60}\][ \t]*+$", re.MULTILINE)
+_REACH = 300
+
+
+def place_of(text: str, name: re.Match[str], value: re.Match[str], span: tuple[int, int]) -> int:
+    """Return how certain it is that a value is the password: 0 in prose, 1 in a program, 2 for a variable or option.
+
+    :param span: the position of the value.
+    """
+    certainty = _certainty(text, name, value, span)
+    return 0 if certainty and _OTHER_NAME.search(text, max(0, name.start() - 40), name.start()) else certainty
+
+
+def _certainty(text: str, name: re.Match[str], value: re.Match[str], span: tuple[int, int]) -> int:
+    before = text[max(0, name.start() - 128) : name.start()]
+    start, end = span
+    if value["call"] or value["comma"] or value["fallback"]:
+        return 1
+    if value["element"]:
+        return int(text.startswith("</", end))
+    if not value["sign"] or value["newline"] or value["typographic"] is not None or value["quote"] == "`":
+        return 0
+    tight = value["sign"] == "=" and text[name.end() : start].rstrip("\"'").endswith("=") and "=" not in before[-1:]
+    tight = tight and not text[name.end() : value.start("sign")].endswith((" ", "\t"))
+    if tight and _is_setting(before, name, text[end : end + 1]):
+        return 2
+    if value["bare"] is None:
+        return 1
+    line = _LINE.search(before)
+    if line is None or not _REST_OF_LINE.match(text, end):
+        return 0
+    if tight:  # an argument of a function is indented
+        return int(not line["indent"].strip("->") and "\t" not in line["indent"] and len(line["indent"]) <= 2)
+    if value["sign"] == "=":
+        return int(_SECTION.search(text, max(0, start - _REACH), start) is not None)
+    is_compound = line["name"] != "" and (line["name"][-1] in "_-." or name[0][0].isupper())
+    return int(value["sign"] == ":" and (is_compound or _is_beside_login(text, start, end)))
+
+
+def _is_setting(before: str, name: re.Match[str], after: str) -> bool:
+    """Check that ``name=value`` is a variable, an option, or a part of a URL or of a connection string."""
+    if name[0].isupper() and _VARIABLE.search(before + name[0]):
+        return True
+    return after == ";" or any(kind.search(before) for kind in (_OPTION, _QUERY, _SETTING))
+
+
+def _is_beside_login(text: str, start: int, end: int) -> bool:
+    """Check that the line before or after a value is a user, host or port."""
+    first = text.rfind("\n", max(0, start - _REACH), start)
+    last = text.find("\n", end, end + _REACH)
+    above = text[text.rfind("\n", max(0, first - _REACH), max(0, first)) + 1 : first] if first > 0 else ""
+    below = text[last + 1 : last + 1 + _REACH].partition("\n")[0] if last > 0 else ""
+    return any(_LOGIN.match(line.rstrip("\r")) for line in (above, below))

@@ -1,0 +1,683 @@
+"""Secrets in settings, programs, commands and headers, or with line ends and unseen characters; and what is kept."""
+
+from __future__ import annotations
+
+import base64
+import re
+import sys
+from typing import Any
+
+import pytest
+import sample_keys
+from sample_keys import BASE64, HEX, LETTERS, draw
+
+from kipu_filter_redact import Redact, assignments, forms, places, secret, tokens
+
+
+def redacted(text: str) -> str:
+    return Redact().filter(text, "memory/notes.md").text
+
+
+def is_replaced(around: str, secret: str) -> bool:
+    """Check that a placeholder replaces the secret and nothing else."""
+    expected = re.escape(around).replace("§", r"\[redacted: [^\]\n]+\]")
+    return re.fullmatch(expected, redacted(around.replace("§", secret))) is not None
+
+
+# Where only a password can stand, so that it may have letters only.
+PLACES = [
+    "DB_PASSWORD=§",
+    "export DB_PASSWORD=§",
+    "PGPASSWORD=§ psql -h db",
+    "docker run -e POSTGRES_PASSWORD=§ postgres",
+    "      - POSTGRES_PASSWORD=§",
+    "ENV MYSQL_ROOT_PASSWORD=§",
+    "DB_PASSWORD=§ # old one",
+    "DB_PASSWORD_OLD=§",
+    'DB_PASSWORD="§"',
+    "DB_PASSWORD='§'",
+    '$env:DB_PASSWORD="§"',
+    '{"user": "ana", "password": "§"}',
+    '{"password":"§"}',
+    '{"db_password" : "§", "x": 1}',
+    "{'password': '§'}",
+    '"{\\"password\\": \\"§\\"}"',
+    "&quot;password&quot;: &quot;§&quot;",
+    "%22password%22%3A%22§%22",
+    "POSTGRES_PASSWORD: §",
+    "db_password: §",
+    "  user: ana\n  password: §\n",
+    "  password: §\n  host: db\n",
+    "- password: §\n  username: ana",
+    "spring.datasource.password=§",
+    "spring:\n  datasource:\n    username: app\n    password: §",
+    "Server=h;Database=d;User Id=u;Password=§;",
+    "Server=h;User Id=u;Pwd=§",
+    "host=db user=app password=§ dbname=app",
+    "jdbc:mysql://db/x?user=app&password=§",
+    "https://acme.example/?user=a&password=§&x=1",
+    "postgresql://app:§@db/x",
+    "mongodb://root:§@mongo:27017",
+    'password = "§"',
+    "password: '§'",
+    'password="§"',
+    'passwd := "§"',
+    "'password' => '§',",
+    "<password>§</password>",
+    "mysql --password=§ db",
+    "tool --password=§",
+    "[client]\nuser = root\npassword = §\n",
+    "[db]\nPassword=§",
+    'setPassword("§")',
+    'conn.setPassword("§");',
+    '.password("§")',
+    '.withPassword("§")',
+    'user.set_password("§")',
+    'config.set("db.password", "§")',
+    'props.put("password", "§");',
+    'os.environ["DB_PASSWORD"] = "§"',
+    'os.environ.setdefault("DB_PASSWORD", "§")',
+    'setenv("DB_PASSWORD", "§", 1)',
+    'System.setProperty("javax.net.ssl.keyStorePassword", "§");',
+    'password = os.getenv("DB_PASSWORD", "§")',
+    'password = os.environ.get("DB_PASSWORD") or "§"',
+    'password: process.env.DB_PASSWORD || "§"',
+    "password: process.env.DB_PASSWORD ?? '§'",
+    'const p = process.env.DB_PASSWORD || "§"',
+    "DB_PASSWORD=${DB_PASSWORD:-§}",
+    'auth=("ana", "§")',
+    "HTTPBasicAuth('ana', '§')",
+    'new NetworkCredential("ana", "§")',
+    'new PasswordAuthentication("ana", "§".toCharArray())',
+    'smtp.login("ana@x.org", "§")',
+    'new UsernamePasswordCredentials("ana", "§")',
+    "CREATE USER ana IDENTIFIED BY '§';",
+    "ALTER USER ana WITH PASSWORD '§';",
+    "CREATE ROLE ana LOGIN PASSWORD '§';",
+    "ALTER USER 'a'@'%' IDENTIFIED WITH mysql_native_password BY '§';",
+    "docker login -u u -p §",
+    "echo x; docker login registry.x.org -u u -p §",
+    "podman login -p § -u u quay.io",
+    "helm registry login x -u u -p §",
+    "az acr login -n x -u u -p §",
+    "oc login -u u -p § https://x",
+    "mysql -uroot -p§ db",
+    "mysqldump -h db -u root -p§ x > y",
+    "mongosh -u root -p § --authenticationDatabase admin",
+    "redis-cli -h db -a § ping",
+    "ldapsearch -x -D cn=admin -w § -b dc=x",
+    "sqlcmd -S db -U sa -P § -Q x",
+    "keytool -list -keystore x -storepass §",
+    "openssl rsa -in k.pem -passin pass:§",
+    "htpasswd -b .htpasswd ana §",
+    "htpasswd -cbB .htpasswd ana §",
+    "smbclient //h/s -U ana%§",
+    "sshpass -p § ssh a@b",
+    "sshpass -p'§' ssh a@b",
+    "7z a -p§ x.7z y",
+    "zip -P § x.zip y",
+    "unzip -P § x.zip",
+    "http -a ana:§ x.org",
+    "curl -u ana:§ https://x.org",
+    "curl --user ana:§ https://x.org",
+    'echo "ana:§" | sudo chpasswd',
+    "mosquitto_sub -u ana -P § -t x",
+    "xfreerdp /u:ana /p:§ /v:h",
+    "evil-winrm -i h -u a -p §",
+    "nxc smb h -u a -p §",
+    "mongodump --host h -u a -p=§",
+]
+
+
+@pytest.mark.parametrize("around", PLACES)
+@pytest.mark.parametrize(
+    "word", ["swordfish", "correcthorsebatterystaple", "Swordfish", "correct-horse-battery-staple"]
+)
+def test_a_password_of_letters_is_replaced_where_only_a_password_can_stand(around, word):
+    assert is_replaced(around, word)
+
+
+# Values in the next line, in encoded text, after a suffix, beside a user.
+PASSWORDS = [
+    "password\n§",
+    "Password\n\n§\n",
+    "**Password**\n§",
+    "Username\nana\nPassword\n§\nURL",
+    "## Wifi password\n\n`§`",
+    "password%3A%20§",
+    "password%3D§",
+    "credentials: ana / §",
+    "login: ana:§",
+    "creds ana:§",
+    "pass\u200bword: §",
+    "password: §",
+    "password: |\n  §\n",
+    "password: >-\n    §",
+    "DB_PASSWORD_OLD=§",
+    "DB_PASSWORD_BAK: §",
+    "db-password-prod: §",
+    "password = os.environ.get('X', '§')",
+    "pass-word: §",
+    "passwordOld = '§'",
+    '"password":\n    "§"',
+]
+
+
+@pytest.mark.parametrize("around", PASSWORDS)
+def test_a_password_is_replaced_wherever_its_name_is(around):
+    assert is_replaced(around, "Tr0ub4dor&" + draw(LETTERS, 3))
+
+
+# Headers, cookies, calls and names of keys.
+KEYS = [
+    "Authorization: ApiKey §",
+    "authorization: ApiKey §",
+    "Authorization: Token token=§",
+    'Authorization: Token token="§"',
+    "Authorization: GenieKey §",
+    "Authorization: Splunk §",
+    "'Authorization': 'SSWS §'",
+    '"Authorization": "Bot §"',
+    "-H 'Authorization: Key §'",
+    "Proxy-Authorization: Custom §",
+    'headers["Authorization"] = "ApiKey §"',
+    'setHeader("Authorization", "ApiKey §")',
+    "Cookie: session=§",
+    "Cookie: theme=dark; session=§; lang=en",
+    "Set-Cookie: sid=§; Path=/; HttpOnly",
+    "curl -b 'session=§' x",
+    "curl --cookie session=§ x",
+    "PHPSESSID=§",
+    "JSESSIONID=§",
+    "'Cookie': 'session=§'",
+    "Ocp-Apim-Subscription-Key: §",
+    "token §",
+    "The token § is old",
+    "API key\n§",
+    "api_key:\n  §",
+    'setApiKey("§")',
+    "client.token('§')",
+    'os.environ["ACME_TOKEN"] = "§"',
+    'config.set("api_key", "§")',
+    "API_KEY_OLD=§",
+    "api-key-2: §",
+    'token = os.getenv("X", "§")',
+]
+
+
+@pytest.mark.parametrize("around", KEYS)
+def test_a_key_is_replaced_in_headers_calls_and_settings(around):
+    assert is_replaced(around, draw(HEX, 30) + "a7")
+
+
+ID = "AKIA" + draw(sample_keys.CAPITALS, 16)
+PAIRS = [
+    *("{id}:§", "{id} §", "{id}\n§", "| {id} | § |", "key id {id} and secret §", "Access key ID,Secret key\n{id},§"),
+    *('new BasicAWSCredentials("{id}", "§")', 'AwsBasicCredentials.create("{id}", "§")', "{id} / `§`"),
+]
+
+
+@pytest.mark.parametrize("around", PAIRS)
+def test_a_key_beside_its_id_is_replaced(around):
+    key = draw(BASE64, 37) + "aB1"
+    placeholder = "[redacted: AWS secret access key]"
+    assert redacted(around.format(id=ID).replace("§", key)) == around.format(id="[redacted: AWS access key]").replace(
+        "§", placeholder
+    )
+    # In a text whose id was replaced before.
+    assert key not in redacted(around.format(id="[redacted: AWS access key]").replace("§", key))
+    assert is_replaced("0oa" + draw(HEX, 16) + "7:§", draw(LETTERS, 30) + "aB1")
+
+
+def test_a_hash_beside_an_id_is_kept():
+    commit = draw(HEX, 40)
+    assert redacted(f"{ID} {commit}") == f"[redacted: AWS access key] {commit}"
+
+
+@pytest.mark.parametrize("mark", ["old", "OLD", "new", "bak", "backup", "prod", "test", "revoked"])
+@pytest.mark.parametrize("sign", "_-")
+def test_a_key_with_a_mark_of_its_state_is_replaced(mark, sign):
+    for key in (ID, sample_keys.tokens()["Groq"][0]):
+        assert is_replaced(f"§{sign}{mark}", key)
+        assert is_replaced(f"the {mark}{sign}§.", key)
+        assert redacted(f"x{sign}{ID}{sign}{mark}y") == f"x{sign}{ID}{sign}{mark}y"
+    assert is_replaced("§+", sample_keys.tokens()["OpenAI project"][0])
+    assert is_replaced(f"DB_PASSWORD_{mark.upper()}=§", "swordfish") or mark == "revoked"
+
+
+GITHUB = sample_keys.tokens()["GitHub"][0]
+UNSEEN = "\u200b\u200c\u200d\u2060\ufeff\u00ad\u034f\u061c\u180e\u202e\u2066\ufe0f\u3164\U000e0061"
+
+
+@pytest.mark.parametrize("sign", UNSEEN)
+def test_unseen_characters_hide_no_secret(sign):
+    assert is_replaced("a § b", GITHUB[:9] + sign + GITHUB[9:])
+    assert is_replaced("a § b", sign.join(GITHUB))
+    assert is_replaced(f"pass{sign}word = §", "hunter" + sign + "2hunter2")
+    assert redacted(f"a{sign}b") == f"a{sign}b"
+
+
+@pytest.mark.parametrize("line_end", ["\n", "\r\n", "\n  ", "\n> ", "\\\n"])
+@pytest.mark.parametrize("before", ["", "token ", "- deployed with ", "Deployed\n", "0123456789\n"])
+@pytest.mark.parametrize("after", ["", " and more", "\nAnd then", "\nand\nmore"])
+def test_a_line_end_hides_no_key(line_end, before, after):
+    for key in (ID, GITHUB):
+        ends = "".join(letter for letter in line_end if letter in "\r\n")
+        text = f"{before}{key[:12]}{line_end}{key[12:]}{after}"
+        label = "AWS access key" if key is ID else "GitHub token"
+        assert redacted(text) == f"{before}[redacted: {label}]{ends}{after}"
+    web_token = sample_keys.tokens()["JWT"][0]
+    assert redacted("\n".join(web_token[i : i + 20] for i in range(0, len(web_token), 20))).count("\n") >= 3
+    assert redacted(f"{GITHUB}\nAnd then") == "[redacted: GitHub token]\nAnd then"
+
+
+def test_a_key_in_base_64_is_replaced():
+    encoded = base64.b64encode(f"token={GITHUB}\n".encode()).decode()
+    assert is_replaced("data:\n  file: §\n", encoded)
+    image = draw(BASE64, 4000)
+    assert redacted(image) == image
+
+
+# One in each line, and all of them as one text.
+KEPT = r"""
+The password is in the vault. password: see the vault
+Password: see the vault
+password=os.environ["X"]
+password = os.environ["DB_PASSWORD"]
+password = os.environ.get("DB_PASSWORD")
+password = os.getenv("DB_PASSWORD", "")
+password: ${VAR}
+DB_PASSWORD=${DB_PASSWORD}
+DB_PASSWORD=${DB_PASSWORD:-changeme}
+DB_PASSWORD=$DB_PASSWORD
+DB_PASSWORD=<your-token>
+DB_PASSWORD=your-password
+DB_PASSWORD=changeme
+DB_PASSWORD=
+DB_PASSWORD=xxxxxxxx
+DB_PASSWORD=********
+DB_PASSWORD="$(pass show db)"
+DB_PASSWORD=$(cat /run/secrets/db)
+DB_PASSWORD_FILE=/run/secrets/db
+PASSWORD_RESET_URL=https://acme.example/reset
+token = get_token()
+token = get_token(user)
+token: <your-token>
+password = getpass.getpass()
+password = getpass("Password: ")
+password = input("Enter the password: ")
+password = user.password
+self.password = password
+self.password = new_password
+user = User(username=username, password=password)
+user = User(
+    username=username,
+    password=password,
+    host=host
+)
+username: str
+password: str
+  username: string;
+  password: string;
+  username: string
+  password: string
+username: String
+password: String
+username: required
+password: required
+type: password
+"type": "password"
+<input type="password" name="password" placeholder="Password" autocomplete="current-password">
+<label for="password">Password</label>
+<PasswordField source="password" label="Password" />
+input[type="password"]:focus { color: #3f2a9c; }
+.password-field { background: url(data:image/png;base64,iVBORw0KGgo=); }
+.token.keyword { color: #07a; } .token.string { color: #690; } .token.operator{background:hsla(0,0%,100%,.5)}
+#password:hover{border-color:#1a2b3c}
+commit 3f2a9c4be1d07f5a6b8c9d0e1f2a3b4c5d6e7f80
+Fixed in 3f2a9c4, see 3f2a9c4be1d07f5a6b8c9d0e1f2a3b4c5d6e7f80.
+id: 123e4567-e89b-12d3-a456-426614174000
+request 123e4567-e89b-12d3-a456-426614174000:9f86d081884c7d659a2feaa0c55ad015
+sha256:9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08
+image: acme/app:1.2.3@sha256:9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08
+"integrity": "sha512-Xk2fQ9vLm3Rt8Yb1Nc6Zw4Hs7Jd5Xk2fQ9vLm3Rt8Yb1Nc6Zw4Hs7Jd5=="
+2001:0db8:85a3:0000:0000:8a2e:0370:7334 and 00:1B:44:11:3A:B7
+Passwords need twelve characters. We chose passphrases over passwords.
+Password rules: at least 12 characters
+Password policy: rotate every 90 days
+Password manager: Bitwarden
+Password hashing: argon2id with 3 iterations
+Password reset: broken since Tuesday
+The password field is required.
+The password was rotated on Monday.
+The password is stored hashed.
+The password is swordfish
+password: swordfish
+Password: swordfish, says the joke
+Das Passwort ist im Tresor. Passwort: siehe Tresor
+Le mot de passe est dans le coffre. Mot de passe : voir le coffre
+La contraseña está en el gestor. Contraseña: ver gestor
+пароль в хранилище. Пароль: смотри хранилище
+密码在保险箱里。密码：见保险箱
+パスワードは金庫にあります。パスワード：金庫を見る
+비밀번호는 금고에 있습니다
+हम पासवर्ड तिजोरी में रखते हैं
+"password": "string"
+"password": "Password"
+"password": "Passwort"
+"password": "Wachtwoord"
+"password": "Mot de passe"
+"password": "required|min:8"
+"password": "hidden"
+"password": "********"
+"password": "<redacted>"
+"password": "${DB_PASSWORD}"
+"password": "{{ password }}"
+"password": "%s"
+"password": null
+"password": true
+"password": ["too short"]
+"forgotPassword": "Forgotten"
+"resetPassword": "Resetting"
+"invalid_password": "Falsch"
+"passwordRequired": "Pflichtfeld"
+"change_password": "Kennwortwechsel"
+INVALID_PASSWORD = "invalid_password"
+GRANT_PASSWORD = "password"
+CONF_PASSWORD = "password"
+SHOW_PASSWORD="never"
+PASSWORD_FIELD = "password_field"
+fields = ["username", "password", "email"]
+for field in ("user", "password", "address", "remember"):
+re.sub("password", "secret", text)
+getattr(user, "password", None)
+assert "password" in errors
+if password == other:
+if (password !== confirmation) {
+password_hash = hash_password(password)
+hash_password("whatever")
+verify_password(password, hashed)
+set_password(request.POST["password"])
+user.setPassword(password)
+setPassword(newPassword)
+.setPassword("new-password")
+validate_password(value)
+def login(username: str, password: str) -> Token:
+function login(username, password) { return fetch("/login", {method: "POST"}) }
+password => bcrypt(password)
+'password' => Hash::make($request->password),
+'password' => bcrypt($data['password']),
+password: Yup.string().required("Required"),
+password: z.string().min(8),
+password: faker.internet.password(),
+docker run -p 8080:80 nginx
+docker login -u u --password-stdin
+docker login
+docker login -u u -p $TOKEN ghcr.io
+docker login -u u -p "$CR_PAT"
+mysql -u root -p database
+mysql -u root -p < dump.sql
+mysql -P 3306 -h db
+mongosh --port 27017
+ssh -p 2222 ana@host
+mkdir -p some/folder/deep
+cp -p one two
+unzip archive.zip -d target
+zip -r archive.zip folder
+redis-cli -h db -p 6379 ping
+ldapsearch -x -b dc=acme
+curl -u ana https://acme.example
+curl -u "$USER:$PASSWORD" https://acme.example
+http GET acme.example Authorization:"Bearer $TOKEN"
+Authorization: Bearer <token>
+Authorization: Bearer $TOKEN
+Authorization: ApiKey <your key>
+Authorization: Bearer {token}
+Authorization: the server checks each request.
+Authorization is a header. Authorization and authentication differ.
+Set-Cookie: theme=dark; Path=/
+Cookie: consent=yes; lang=en-GB; theme=solarized-dark
+The cookie expires at midnight. Cookie settings: strict
+cookie = request.cookies.get("session")
+document.cookie = "name=" + value
+Add a cookie recipe: butter=100g; sugar=50g
+session=requests.Session()
+We bake cookies: 3 cups of flour
+credentials: see the vault
+credentials: include
+login: ana/team
+credentials=same-origin
+auth=("user", "password")
+auth=("user", "pass")
+HTTPBasicAuth(user, password)
+login("ana", password)
+CREATE USER ana IDENTIFIED BY 'password';
+GRANT ALL ON x TO ana;
+Server=h;Database=d;User Id=u;Password=<password>;
+Server=h;Database=d;Trusted_Connection=True;
+jdbc:postgresql://db/x?user=app&password=${PASSWORD}
+https://acme.example/reset?token=<token>
+https://acme.example/login?next=/password/change
+Passwords and tokens are removed.
+The token limit is 4096. tokens: 128000
+token count 12345678901234567890
+the secret sauce of the secretary
+next token probabilities, token ids [1, 2, 3]
+API key: ask Ana
+API keys are in 1Password.
+api_key: str | None = None
+api_key=api_key
+api_key = config.api_key
+keyboard: layout-de-2024
+primary key: customer_id_2024_11
+public key: 3f2a9c4be1d07f5a6b8c9d0e1f2a3b4c5d6e7f80
+session key: see RFC 8446
+host: localhost
+user: root
+database: app
+Password
+
+Forgot-Password?
+Password
+Show password
+Token
+https://acme.example/token
+## Password
+
+We rotate it.
+# Secret
+Ana told me.
+Username
+ana
+Password
+in the vault
+A SHA 3f2a9c4be1d07f5a6b8c9d0e1f2a3b4c5d6e7f80 near ASIA and AKIA.
+This word ghp_ is a prefix.
+The prefix `sk-proj-` is that of OpenAI keys
+and ghp_ or github_pat_ that of GitHub.
+[link to the password page](https://acme.example/password)
+password_policy: strict-2024
+passwordPolicy: "strong"
+token_type: bearer
+"token_type": "bearer"
+grant_type=password&client_id=app
+pass: 42, fail: 3
+Bypass: enabled
+passport: D1234567
+compass: north
+AUTH_TOKEN_TTL=3600
+SECRET_NAME=prod/db
+KEY_VAULT=acme-vault
+TOKEN=$(gh auth token)
+GITHUB_TOKEN=${{ secrets.GITHUB_TOKEN }}
+secrets: inherit
+secret: db-credentials
+secretKeyRef: {name: db-credentials, key: password}
+existingSecret: db-credentials
+imagePullSecrets: [regcred]
+password: !vault |
+password: !secret db_password
+password: ENC[AES256_GCM,data:abc]
+password: { get_param: db_password }
+password: *default_password
+password: &default_password
+password_encryption: scram-sha-256
+ansible_password: "{{ vault_password }}"
+db_password: "{{ lookup('env', 'DB_PASSWORD') }}"
+REDIS_PASSWORD: ${REDIS_PASSWORD:?required}
+POSTGRES_PASSWORD: ${POSTGRES_PASSWORD}
+POSTGRES_PASSWORD: required
+POSTGRES_PASSWORD_FILE: /run/secrets/db-password
+--password=PASSWORD
+--password <password>
+--password TEXT  The password of the database.
+-p, --password  The password
+Use --password instead of -p.
+--token TOKEN  Token to use
+x = password or "default"
+const password = process.env.PASSWORD || "";
+const password = process.env.PASSWORD ?? undefined;
+password = config.get("password", "")
+os.environ.setdefault("PASSWORD", "required")
+environ.get("TOKEN", "missing")
+props.put("password", password);
+translate("password", "Passwort")
+t("login.password", "Kennwort")
+label(for="password", class="form-label")
+register("password", Password)
+path("password/", PasswordView.as_view(), name="password")
+path("reset-password", "reset-password-view")
+switch (field) { case "password": return "lock-icon"; }
+"password": "fa-lock-open"
+icon_for = {"password": "lock-outline", "email": "envelope"}
+<string name="password">Kennwort</string>
+<password>required</password>
+<xs:element name="password" type="xs:string"/>
+msgid "Password"
+msgstr "Passwort"
+password=password password=Password
+kubectl create secret generic db --from-literal=password=$PW
+gcloud auth print-access-token
+the key ring, the key finding: recall rose from 0.41 to 0.47
+""".strip().split("\n")
+KEPT_LINES = [
+    "username: str\npassword: str\n",
+    "host: string\npassword: string\n",
+    "user: required\npassword: optional\n",
+    "user:\n  type: string\npassword:\n  type: string\n",
+    "Password\n\nForgot-Password?\n",
+    "# Password\n\nrotated2026 by Ana\n",
+    "Token\nhttps://acme.example/token\n",
+    "email: email,\npassword: password,\n",
+    "email: this.email,\npassword: this.password,\n",
+    "user: input\npassword: values\n",
+    "  - username\n  - password\n  - hostname-2\n",
+    "Account: ana\nPassword: in 1Password\n",
+    "Login: ana\nPassword: ask Ana\n",
+    "user: User\npassword: SecretStr\n",
+    "user: str = Field()\npassword: SecretStr = Field()\n",
+    "Server: db1\nPassword: unchanged\n",
+    "The prefix ghp_\nis that of GitHub tokens and sk-\nthat of OpenAI.",
+    "export const a = 'sk-'\nconst b = 1234567890\n",
+]
+
+
+@pytest.mark.parametrize("text", [*KEPT, *KEPT_LINES, "\n".join(KEPT)])
+def test_what_is_no_secret_is_kept(text):
+    filtered = Redact().filter(text, "memory/notes.md")
+    assert (filtered.text, list(filtered.notices)) == (text, [])
+
+
+# --- The cost --------------------------------------------------------------------------------------------------------
+
+
+def patterns() -> list[str]:
+    """Return all patterns that are searched for in a whole text, or from a place in it."""
+    found = [kind.pattern for kind in tokens._KINDS]
+    found += [pattern for form in forms._FORMS for pattern in (form.pattern, form.parts, form.before)]
+    for module in (assignments, places, secret, tokens):
+        found += [value.pattern for value in vars(module).values() if isinstance(value, re.Pattern)]
+    return found
+
+
+def unbounded(parsed: Any) -> list[Any]:
+    """Return the repetitions of a parsed pattern that have no limit, and can give back what they matched."""
+    found = []
+    for operator, argument in parsed:
+        if str(operator) in ("MAX_REPEAT", "MIN_REPEAT") and argument[1] == re._parser.MAXREPEAT:  # type: ignore[attr-defined]
+            found.append(argument)
+        for part in argument if isinstance(argument, (list, tuple)) else ():
+            for inner in part if isinstance(part, list) else [part]:
+                if isinstance(inner, re._parser.SubPattern):  # type: ignore[attr-defined]
+                    found += unbounded(inner)
+    return found
+
+
+def test_no_pattern_repeats_without_limit():
+    # The work within a pattern cannot be counted. With limits, it does not depend on the length of the text.
+    assert [p for p in patterns() if unbounded(re._parser.parse(p, re.VERBOSE if "\n" in p else 0))] == []  # type: ignore[attr-defined]
+
+
+def calls_to_filter(text: str) -> int:
+    """Return how many functions are called to filter a text, those of Python and of C."""
+    calls = 0
+
+    def count(frame: Any, event: str, argument: Any) -> None:
+        nonlocal calls
+        calls += event in ("call", "c_call")
+
+    sys.setprofile(count)
+    try:
+        Redact().filter(text, "memory/notes.md")
+    finally:
+        sys.setprofile(None)
+    return calls
+
+
+@pytest.mark.parametrize(
+    "unit",
+    [
+        *(
+            "a=",
+            '"',
+            ":",
+            "a1B2",
+            "\u200b",
+            "\\_",
+            "\n",
+            "a\n",
+            "ghp_a\n",
+            "password\n",
+            "password: |\n",
+            "DB_PASSWORD=swordfish ",
+        ),
+        *(
+            "user: a\npassword: swordfish\n",
+            '{"password": "swordfish"}',
+            'setPassword("',
+            'set("password", "',
+            "${PASSWORD:-",
+        ),
+        *(
+            'password = os.getenv("X", "',
+            'auth=("a", "',
+            "cookie: a=b1c2d3e4b1c2d3e4; ",
+            "docker login -p ",
+            "curl -b ",
+        ),
+        *(
+            "credentials a/",
+            "authorization: a ",
+            f"{ID} ",
+            f"{ID}:",
+            "a1a1a1a1a1a1a1a1:",
+            "identified by '",
+            "%22password%22%3A",
+        ),
+        base64.b64encode(f"{GITHUB}..".encode()).decode(),
+    ],
+)
+def test_the_work_does_not_grow_faster_than_the_text(unit):
+    calls_to_filter(unit * 10)  # patterns are compiled once
+    length = 20_000 // len(unit)
+    assert calls_to_filter(unit * length * 2) <= 2.1 * calls_to_filter(unit * length) + 100
