@@ -179,6 +179,11 @@ def failing() -> ScriptedEmbedder:
     return ScriptedEmbedder(script=[EmbedderError("The key was refused.")])
 
 
+def refusing() -> ScriptedEmbedder:
+    refused = EmbedderError("The text was refused.")
+    return ScriptedEmbedder(script=[lambda texts: refused if any("Private" in text for text in texts) else None])
+
+
 async def look(workspace: Path, embedder: Any) -> Any:
     """Return all counts and notices that a scope can see, after it remembered something."""
     progress: list[tuple[int, int]] = []
@@ -186,16 +191,18 @@ async def look(workspace: Path, embedder: Any) -> Any:
         await memory.remember("The only note of mine.", file="mine.md")
         results = await memory.search("mine", on_progress=lambda *done: progress.append(done))
         report = await memory.index(on_embedding=lambda *done: progress.append(done))
-        report.seconds = 0.0
+        again = await memory.reindex(force=True)
+        report.seconds = again.seconds = 0.0
         status, files = await memory.status(), await memory.files()
     shown = attrs.evolve(status, workspace="", index_path="")
-    return seen(results), attrs.asdict(report), attrs.asdict(shown), [attrs.asdict(file) for file in files], progress
+    reports = [attrs.asdict(report), attrs.asdict(again)]
+    return seen(results), reports, attrs.asdict(shown), [attrs.asdict(file) for file in files], progress
 
 
-@pytest.mark.parametrize("embedder", [HashingEmbedder, failing])
+@pytest.mark.parametrize("embedder", [HashingEmbedder, failing, refusing])
 async def test_counts_and_notices_of_a_scope_do_not_depend_on_others(tmp_path, embedder):
     looked = []
-    for count in (0, 3, 7):
+    for count in (0, 3, 40):
         workspace = tmp_path / str(count)
         write(workspace, {f"bob/{number}.md": f"Private note {number}.\n" for number in range(count)})
         write(workspace, {"bob/binary.md": "\0" * count})

@@ -210,7 +210,7 @@ class Memory:
         chosen = await (embedders.configured() if embedder is None else embedders.named(embedder))
         if chosen is None:
             raise ConfigurationError("There is no embedder to use. Install the offline one with: pip install kipu")
-        return await self._synchronizer.reindex(chosen, force=force, on_progress=on_progress)
+        return self._visible(await self._synchronizer.reindex(chosen, force=force, on_progress=on_progress))
 
     def _visible(self, report: IndexReport) -> IndexReport:
         """Return a report that names only files of the scope."""

@@ -78,7 +78,8 @@ class Backlog:
             except EmbedderError as error:
                 self._report.failure = error
             except _TooManyFailuresError as error:
-                notices.add(str(error))
+                if self.storage.sources == self.storage.context.scope.sources:  # else texts of others are at fault
+                    notices.add(str(error))
             await self._write_refusals()
         notices.add(*self._refusals[:_NAMED_REFUSALS])
         if (more := len(self._refusals) - _NAMED_REFUSALS) > 0:

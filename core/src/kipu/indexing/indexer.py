@@ -123,14 +123,16 @@ class Indexer:
         vanished, overtaken, done = _ByHash(pending.vanished), set(), 0
         seen = self.context.scope.seen
         total = len(seen(file.path for file in pending.changed))
-        on_progress(done, total)
+        if total:
+            on_progress(done, total)
         for files in _batches(pending.changed):
             batch, skipped = await self._prepare(files, pending.known, vanished, force)
             report.skipped += skipped
             report.pending += [file.path for file in skipped]
             overtaken |= await self._write(batch, report, wait)
-            done += len(seen(file.path for file in files))
-            on_progress(done, total)
+            if in_batch := len(seen(file.path for file in files)):
+                done += in_batch
+                on_progress(done, total)
         known = pending.known
         touched = [
             PreparedFile.of(found, known[found.path].hash, known[found.path].chunker, known[found.path])
