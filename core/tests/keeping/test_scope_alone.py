@@ -95,6 +95,9 @@ async def answers(workspace: Path, other_chunk: str) -> list[str]:
         await show(alice.files())
         await show(alice.edit(f"{SECRET} once more", path="memory/alice/mine.md", start=1))
         await show(alice.move("other.md", path="memory/alice/mine.md", start=3))
+        await show(alice.add("memory/alice/other.md"))
+        await show(alice.index())
+        await show(alice.status())
         await alice.search("anything at all")  # which embeds
         await show(alice.forget(path="memory/alice/gone.md"))
         await show(alice.forget(path="memory/alice/mine.md", start=1))
