@@ -77,6 +77,16 @@ class Raw:
 
 
 @dataclass(frozen=True)
+class Packed:
+    """Answer in an encoding of HTTP: with these bytes, or with the usual answer."""
+
+    encoding: str
+    pack: Callable[[bytes], bytes] = bytes
+    body: bytes | None = None
+    code: int = 200
+
+
+@dataclass(frozen=True)
 class Redirect:
     """Send the client to another address."""
 
@@ -114,7 +124,7 @@ TOO_MANY = Items(lambda items: [*items, items[-1] | {"index": len(items)}])
 OUT_OF_ORDER = Items(lambda items: items[::-1])
 NOT_JSON = Raw("<html>A page of a proxy</html>")
 
-Fault = Status | Slow | Trickle | Raw | Redirect | Dropped | Items
+Fault = Status | Slow | Trickle | Raw | Packed | Redirect | Dropped | Items
 
 
 def vector_of(text: str, *, model: str, dimension: int) -> list[float]:
@@ -254,6 +264,9 @@ class _Handler(BaseHTTPRequestHandler):
             self._trickle()
         elif isinstance(fault, Raw):
             self._send(200, fault.text)
+        elif isinstance(fault, Packed):
+            answer = json.dumps(self.embeddings.answer(request, list)).encode() if fault.body is None else fault.body
+            self._send(fault.code, fault.pack(answer), encoding=fault.encoding)
         elif isinstance(fault, Redirect):
             self._send(fault.code, "", location=fault.address)
         else:
@@ -268,16 +281,26 @@ class _Handler(BaseHTTPRequestHandler):
         while self.embeddings.wait(0.1):
             self.wfile.write(b" ")
 
-    def _send(self, code: int, text: str, retry_after: str | None = None, location: str | None = None) -> None:
+    def _send(
+        self,
+        code: int,
+        text: str | bytes,
+        retry_after: str | None = None,
+        location: str | None = None,
+        encoding: str = "",
+    ) -> None:
+        data = text.encode() if isinstance(text, str) else text
         self.send_response(code)
         self.send_header("Content-Type", "application/json")
-        self.send_header("Content-Length", str(len(text.encode())))
+        self.send_header("Content-Length", str(len(data)))
+        if encoding:
+            self.send_header("Content-Encoding", encoding)
         if retry_after is not None:
             self.send_header("Retry-After", retry_after)
         if location is not None:
             self.send_header("Location", location)
         self.end_headers()
-        self.wfile.write(text.encode())
+        self.wfile.write(data)
 
     def log_message(self, *_: object) -> None:
         """Print nothing."""

@@ -1,9 +1,9 @@
-"""Records the response to a request of ours, and refuses redirects.
+"""Records the response to a request of ours, limits its body, and refuses redirects.
 
 Most of LiteLLM's HTTP clients follow redirects, with every text, to wherever they lead, and no setting of LiteLLM
 reaches all of them. It does keep them in a cache, ``litellm.in_memory_llm_clients_cache``. `watch_clients` puts a cache
-of the same class in its place, which gives each client an event hook. The hook acts only while an `Exchange` is open
-in the context of the request, so that other requests of the program are sent as before.
+of the same class in its place, which gives each client event hooks. They act only while an `Exchange` is open in the
+context of the request, so that other requests of the program are sent as before.
 """
 
 from __future__ import annotations
@@ -12,6 +12,8 @@ from contextvars import ContextVar
 from typing import Any
 
 from litellm.caching.llm_caching_handler import LLMClientCache
+
+from .body import ENCODING, LimitedBody
 
 __all__ = ["UNWATCHED", "Exchange", "watch_clients"]
 
@@ -28,10 +30,14 @@ class RedirectError(Exception):
 
 
 class Exchange:
-    """One request, as a context manager, and the response to it: ``response`` is None until there is one."""
+    """One request, as a context manager, and the response to it: ``response`` is None until there is one.
+
+    ``problem`` is what its body was, if it was not read to its end for that.
+    """
 
     def __init__(self) -> None:
         self.response: Any = None
+        self.problem = ""
 
     def __enter__(self) -> Exchange:
         self._token = _open.set(self)
@@ -79,7 +85,7 @@ class Exchange:
 
 
 def watch_clients(litellm: Any) -> None:
-    """Give the hook to all clients that LiteLLM has, and will have."""
+    """Give the hooks to all clients that LiteLLM has, and will have."""
     cache = litellm.in_memory_llm_clients_cache
     if not isinstance(cache, _WatchedClients):
         watched = _WatchedClients()
@@ -92,7 +98,7 @@ def watch_clients(litellm: Any) -> None:
 
 
 class _WatchedClients(LLMClientCache):  # type: ignore[misc] # LiteLLM's types are not read
-    """LiteLLM's cache of clients, which gives the hook to each."""
+    """LiteLLM's cache of clients, which gives the hooks to each."""
 
     def set_cache(self, key: str, value: Any, *arguments: Any, **options: Any) -> Any:
         _watch(value)
@@ -100,22 +106,32 @@ class _WatchedClients(LLMClientCache):  # type: ignore[misc] # LiteLLM's types a
 
 
 def _watch(owner: Any) -> None:
-    """Give the hook to the client of ``owner``: a handler of LiteLLM's, or a client of OpenAI's library."""
+    """Give the hooks to the client of ``owner``: a handler of LiteLLM's, or a client of OpenAI's library."""
     client = getattr(owner, "client", None) or getattr(owner, "_client", None)
     hooks = getattr(client, "event_hooks", None)
     if client is None or hooks is None:
         return
-    hook = _record_async if hasattr(client, "aclose") else _record
-    if hook not in hooks["response"]:
-        client.event_hooks = {**hooks, "response": [*hooks["response"], hook]}
+    ask, record = (_ask_async, _record_async) if hasattr(client, "aclose") else (_ask, _record)
+    if record not in hooks["response"]:
+        client.event_hooks = {"request": [*hooks["request"], ask], "response": [*hooks["response"], record]}
     if hasattr(owner, "event_hooks"):  # for the client that LiteLLM makes when a connection fails
         owner.event_hooks = client.event_hooks
+
+
+def _ask(request: Any) -> None:
+    if _open.get() is not None:
+        request.headers["accept-encoding"] = ENCODING
+
+
+async def _ask_async(request: Any) -> None:
+    _ask(request)
 
 
 def _record(response: Any) -> None:
     exchange = _open.get()
     if exchange is not None:
         exchange.response = response
+        response.stream = LimitedBody(response, exchange)
         if response.has_redirect_location:
             raise RedirectError
 

@@ -72,6 +72,8 @@ def failure(error: Exception, request: Request, exchange: Exchange) -> KipuError
             f"{model} redirects to another address ({status}): {quoted(address, request.key)} Nothing was sent there. "
             f"If it is right, set it as api_base, without what LiteLLM appends, such as {request.errors.path}."
         )
+    if exchange.problem:
+        return failed(f"{model} answered ({status}) with a body {exchange.problem}. It is not used. Check api_base.")
     if message := exchange.error:
         return failed(f"{model} answered with an error ({status}): {quoted(message, request.key)}")
     if isinstance(error, KipuError):
@@ -88,7 +90,9 @@ def _no_answer(error: Exception, request: Request, *, answered: bool) -> KipuErr
     model, failed = request.model, request.errors.failed
     causes = list(_causes(error))
     if any(isinstance(cause, (TimeoutError, litellm.Timeout, httpx.TimeoutException)) for cause in causes):
-        return failed(f"{model} did not answer within {request.timeout:g} seconds.")
+        late = failed(f"{model} did not answer within {request.timeout:g} seconds.")
+        late.__cause__ = TimeoutError()  # the kernel sends no further texts, not even in halves
+        return late
     if any(isinstance(cause, (httpx.TransportError, ConnectionError)) for cause in causes):
         return failed(f"{model} cannot be reached: there is no connection, or api_base is wrong.")
     if answered and any(isinstance(cause, (AttributeError, LookupError, TypeError, ValueError)) for cause in causes):

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import gzip
+import zlib
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
 
 import pytest
 from completion_server import BROKEN_JSON
-from embedding_server import NOT_JSON, Dropped, Raw, Slow, Status, Trickle
+from embedding_server import NOT_JSON, Dropped, Packed, Raw, Slow, Status, Trickle
 
 # --- keys ----------------------------------------------------------------------------------------------------------
 
@@ -202,6 +204,64 @@ async def test_an_error_with_a_status_of_success_is_quoted_without_the_key(kind,
     server.always(Raw(f'{{"error": {form.format("The quota of sk-right-key is used up")}}}'))
     error = await kind.failure(kind.make(server, model=model))
     assert str(error) == f"{model} answered with an error (200): The quota of ... is used up."
+
+
+# --- large responses -----------------------------------------------------------------------------------------------
+
+LARGE = b" " * (64 * 1024 * 1024 + 1)
+
+
+@pytest.mark.parametrize("code", [200, 500])
+@pytest.mark.parametrize(
+    "packed", [Packed("identity"), Packed("gzip", gzip.compress), Packed("X-GZIP", gzip.compress)], ids=repr
+)
+async def test_a_body_is_read_up_to_a_limit_however_it_is_packed(kind, server, packed, code):
+    server.always(Packed(packed.encoding, bytes, packed.pack(LARGE), code))
+    error = await kind.failure(kind.make(server))
+    assert (type(error), str(error)) == (
+        kind.failed,
+        f"openai/any answered ({code}) with a body of more than 64 MiB. It is not used. Check api_base.",
+    )
+    assert server.count == 1
+
+
+async def test_every_way_of_a_request_has_the_limit(kind, model, server):
+    server.always(Packed("gzip", bytes, gzip.compress(LARGE)))
+    error = await kind.failure(kind.make(server, model=model))
+    assert str(error).startswith(f"{model} answered (200) with a body of more than 64 MiB.")
+
+
+@pytest.mark.parametrize(
+    "packed",
+    [Packed("deflate", zlib.compress), Packed("br"), Packed("zstd"), Packed("gzip, gzip", gzip.compress)],
+    ids=lambda packed: packed.encoding,
+)
+async def test_an_encoding_that_was_not_asked_for_is_refused(kind, server, packed):
+    server.always(packed)
+    assert str(await kind.failure(kind.make(server))) == (
+        f"openai/any answered (200) with a body in the encoding {packed.encoding}, which was not asked for. It is not "
+        "used. Check api_base."
+    )
+
+
+COMPLETION = (
+    b'{"choices": [{"index": 0, "message": {"role": "assistant", "content": "packed"}, "finish_reason": "stop"}]}'
+)
+
+
+async def test_a_packed_answer_is_read(kind, server):
+    server.always(Packed("gzip", gzip.compress, COMPLETION if kind.name == "flusher" else None))
+    answer = await kind.ask(kind.make(server))
+    assert answer.text == "packed" if kind.name == "flusher" else answer.shape == (1, 64)
+    assert server.requests[0].headers["accept-encoding"] == "gzip"
+
+
+@pytest.mark.parametrize("body", [b"", b"not packed", gzip.compress(b"{" * 1000)[:20]], ids=["", "plain", "cut"])
+async def test_a_body_that_is_not_what_its_header_says_is_final(kind, server, body):
+    server.always(Packed("gzip", bytes, body))
+    assert str(await kind.failure(kind.make(server))) == (
+        f"openai/any answered with something that has no {kind.content} in it. Check api_base."
+    )
 
 
 # --- quotes --------------------------------------------------------------------------------------------------------
