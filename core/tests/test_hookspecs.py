@@ -124,9 +124,9 @@ def test_the_example_of_a_registering_hook_registers(plugins, hook, kind, name, 
     assert all(plugins.names(other) == [] for other in KINDS if other != kind)
 
 
-def test_the_example_of_the_observing_hook_observes(plugins, capsys):
+async def test_the_example_of_the_observing_hook_observes(plugins, capsys):
     plugins.add(plugin(example(HOOKS["kipu_indexed"])), info())
-    plugins.notify("kipu_indexed", report=IndexReport(added=3))
+    await plugins.notify("kipu_indexed", report=IndexReport(added=3))
     assert (plugins.problems, capsys.readouterr().out) == ([], "3 new files\n")
 
 
@@ -177,7 +177,35 @@ async def test_an_observer_that_raises_is_reported(plugins, write, config):
             write(f"memory/{number}.md", "valkey")
             assert len(await memory.search("valkey")) == number + 1
     assert len(observer.seen) == 3
-    assert plugins.problems == ["Plugin kipu-broken 1.0 (broken) failed in kipu_indexed: ValueError: no disk"]
+    assert plugins.problems == ['The plugin "kipu-broken 1.0 (broken)" failed in kipu_indexed: ValueError: no disk.']
+
+
+async def test_an_observer_that_never_returns_is_given_up(plugins):
+    module = plugin(
+        "import threading\nend = threading.Event()\n\n@hookimpl\ndef kipu_indexed(report):\n    end.wait()\n"
+    )
+    plugins.add(module, info("endless"))
+    observer = plugin(OBSERVER)
+    plugins.add(observer, info("working"))
+    for _ in range(9):
+        await plugins.notify("kipu_indexed", 0.02, report=IndexReport(added=1))
+    module.end.set()
+    assert len(observer.seen) == 9
+    label = 'The plugin "kipu-endless 1.0 (endless)"'
+    assert plugins.problems[0].startswith(f"{label} took more than 0.02 seconds in kipu_indexed and was abandoned.")
+    assert plugins.problems[-1] == f"{label} is not called: 4 calls that were abandoned still run."
+
+
+async def test_an_observer_may_raise_anything(plugins):
+    own = "class Own(BaseException):\n    pass\n\n"
+    plugins.add(plugin(f"{own}@hookimpl\ndef kipu_indexed(report):\n    raise Own('gone')\n"), info("own"))
+    busy = "from kipu.errors import QueryError\n\n@hookimpl\ndef kipu_indexed():\n    raise QueryError('Not now.')\n"
+    plugins.add(plugin(busy), info("busy"))
+    await plugins.notify("kipu_indexed", report=IndexReport())
+    assert sorted(plugins.problems) == [
+        'The plugin "kipu-busy 1.0 (busy)": Not now.',
+        'The plugin "kipu-own 1.0 (own)" failed in kipu_indexed: Own: gone.',
+    ]
 
 
 async def test_components_of_plugins_work_together(plugins, workspace, write):

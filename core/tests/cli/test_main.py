@@ -610,4 +610,4 @@ def test_a_failing_observer_is_reported_and_the_results_are_printed(kipu, site, 
     write("memory/a.md", "valkey")
     done = kipu("search", "valkey")
     assert (done.code, done.out.partition("  ")[0]) == (0, "1. memory/a.md:1")
-    assert done.err == "Plugin kipu-observer 1.0 (observer) failed in kipu_indexed: OSError: no disk\n"
+    assert done.err == 'The plugin "kipu-observer 1.0 (observer)" failed in kipu_indexed: OSError: no disk.\n'

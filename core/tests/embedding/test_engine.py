@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from typing import Any
 
 import pytest
@@ -14,6 +15,7 @@ from kipu.errors import (
     MemoryClosedError,
     QueryError,
     TextTooLongError,
+    UnavailableError,
 )
 from kipu.testing import HashingEmbedder, ScriptedEmbedder, WordStrategy
 
@@ -248,3 +250,63 @@ async def test_after_closing_the_embedder_is_not_called(meaning, write):
         await running
     await asyncio.gather(*closed)
     assert embedder.calls == []
+
+
+# --- an embedder that does not answer ------------------------------------------------------------------------------
+
+
+class Silent(ScriptedEmbedder):
+    """An embedder whose calls, or whose identity, come to no end."""
+
+    async def embed(self, texts, *, role):
+        self.calls.append(list(texts))
+        await asyncio.Event().wait()
+
+
+def impatient(meaning, embedder):
+    memory = meaning(embedder)
+    memory._context.components.embedder().time_limit = 0.02
+    return memory
+
+
+async def test_after_a_call_that_was_abandoned_no_other_text_is_sent(meaning, write):
+    fill(write, 300)
+    embedder = Silent()
+    async with impatient(meaning, embedder) as memory:
+        report = await memory.index()
+        assert (report.embedded, report.pending_vectors, len(embedder.calls)) == (0, 300, 1)
+        assert len(report.notices) == 1
+        assert "took more than 0.02 seconds to embed and was abandoned" in report.notices[0]
+        results = await memory.search("note3")
+        assert (results[0].path, results.degraded, len(embedder.calls)) == ("memory/003.md", True, 1)
+    async with meaning() as memory:
+        assert (await memory.index()).embedded == 300
+
+
+@pytest.mark.parametrize("error", [TimeoutError("no answer"), UnavailableError("The server is down.")], ids=repr)
+async def test_after_an_embedder_was_away_no_other_text_is_sent(meaning, write, error):
+    fill(write, 3)
+    embedder = ScriptedEmbedder(script=[error])
+    async with meaning(embedder) as memory:
+        report = await memory.index()
+        assert (report.embedded, report.pending_vectors, len(embedder.calls)) == (0, 3, 1)
+
+
+async def test_an_identity_that_comes_to_no_end_is_asked_for_once(meaning, write):
+    fill(write, 3)
+    end, asked = threading.Event(), []
+
+    class Endless(HashingEmbedder):
+        @property
+        def identity(self):
+            asked.append(self)
+            end.wait()
+
+    async with impatient(meaning, Endless()) as memory:
+        for _ in range(2):
+            results = await memory.search("note3")
+            assert results.degraded
+            assert "took more than 0.02 seconds when asked for identity and was abandoned" in results.notices[0]
+        await memory.index()
+        end.set()
+    assert len(asked) == 1

@@ -69,6 +69,7 @@ async def test_an_earlier_embedder_answers_until_the_new_one_has_caught_up(meani
         await memory.index()
     async with named(meaning("other"), hashing=HashingEmbedder, other=OtherEmbedder) as memory:
         memory._synchronizer.embeddings.search_embeds = 64
+        memory._synchronizer.embeddings._in_background = False
         results = await memory.search("note3")
         assert (results[0].path, results.degraded) == ("memory/003.md", False)
         assert results.notices == [

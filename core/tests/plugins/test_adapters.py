@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 from typing import Any
 
@@ -40,23 +41,31 @@ def stored(id: int) -> StoredChunk:
 
 @attrs.frozen
 class Ends:
-    """A component that ends the program wherever it is called."""
+    """A component that ends the program, or its task, wherever it is called."""
+
+    error: BaseException = attrs.field(factory=lambda: SystemExit(3))
 
     async def search(self, query, index):
-        raise SystemExit(3)
+        raise self.error
 
     async def process(self, query, hits):
-        raise SystemExit(3)
+        raise self.error
 
     def chunk(self, document):
-        raise SystemExit(3)
+        raise self.error
 
 
-@pytest.mark.parametrize("part", [{"strategy": Ends()}, {"postprocessors": [Ends()]}])
-async def test_a_component_that_ends_the_program_only_fails(config, write, part):
+class OwnError(BaseException):
+    pass
+
+
+@pytest.mark.parametrize("error", [SystemExit(3), asyncio.CancelledError(3), OwnError(3)], ids=repr)
+@pytest.mark.parametrize("kind", ["strategy", "postprocessors"])
+async def test_a_component_that_ends_the_program_or_its_task_only_fails(config, write, kind, error):
     write("memory/a.md", "apple")
-    async with Memory(config(**part)) as memory:
-        with pytest.raises(PluginFailedError, match="SystemExit: 3"):
+    part = Ends(error) if kind == "strategy" else [Ends(error)]
+    async with Memory(config(**{kind: part})) as memory:
+        with pytest.raises(PluginFailedError, match=f"{type(error).__name__}: 3"):
             await memory.search("apple")
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import contextvars
 import threading
 from typing import Any
@@ -27,6 +28,11 @@ def component(**members: Any) -> object:
 
 async def call(adapter: Adapter, *arguments: Any) -> Any:
     return await adapter.call("search", *arguments, doing="in this search", check=lambda answer: answer)
+
+
+async def ended(adapter: Adapter) -> None:
+    while adapter.abandoned:  # noqa: ASYNC110 - the end of a call that nothing waits for signals nothing
+        await asyncio.sleep(0)
 
 
 async def error_of(adapter: Adapter, kind: type[Exception] = PluginFailedError) -> Exception:
@@ -89,7 +95,7 @@ async def test_a_thread_that_does_not_return_is_abandoned_and_counted():
 
     adapter = adapted(component(search=search), time_limit=LIMIT)
     for abandoned in (1, 2):
-        assert f" {abandoned} of its calls still run in threads of their own. " in str(await error_of(adapter))
+        assert f" {abandoned} of its calls still run. " in str(await error_of(adapter))
     assert adapter.abandoned == 2
     end.set()
     for thread in threading.enumerate():
@@ -97,6 +103,61 @@ async def test_a_thread_that_does_not_return_is_abandoned_and_counted():
             await asyncio.to_thread(thread.join)
     await asyncio.sleep(0)  # what the threads reported is handled in the next turn of the event loop
     assert adapter.abandoned == 0
+
+
+async def test_a_coroutine_that_ignores_its_cancellation_is_abandoned_and_counted():
+    end = asyncio.Event()
+
+    async def search(self):
+        while not end.is_set():
+            with contextlib.suppress(asyncio.CancelledError):
+                await end.wait()
+
+    adapter = adapted(component(search=search), time_limit=LIMIT)
+    assert str(await error_of(adapter)) == (
+        'The strategy "mine" took more than 0.02 seconds in this search and was abandoned. 1 of its calls still run. '
+        "To allow more: [plugins] time_limit in kipu.toml."
+    )
+    end.set()
+    await ended(adapter)
+
+
+async def test_a_component_that_never_returns_is_not_called_without_end():
+    end = threading.Event()
+    calls = []
+
+    def search(self, *items):
+        calls.append(items)
+        end.wait()
+
+    adapter = adapted(component(search=search), time_limit=LIMIT)
+    for _ in range(4):
+        assert "took more than 0.02 seconds" in str(await error_of(adapter))
+    stuck = 'The strategy "mine" is not called: 4 calls that were abandoned still run.'
+    assert str(await error_of(adapter)) == stuck
+    found = await adapter.call_each("search", [1, 2], doing=str, check=lambda answer, _: answer)
+    assert [str(error) for error in found] == [stuck, stuck]
+    assert len(calls) == 4
+    end.set()
+    await ended(adapter)
+    assert await call(adapter) is None
+
+
+async def test_of_many_items_that_never_end_a_few_are_tried():
+    end = threading.Event()
+    tried = []
+
+    def chunk(self, item):
+        tried.append(item)
+        end.wait()
+
+    adapter = adapted(component(chunk=chunk), time_limit=LIMIT)
+    found = await adapter.call_each("chunk", range(1000), doing=lambda item: f"on {item}", check=lambda a, _: a)
+    end.set()
+    assert len(found) == 1000
+    assert tried == [0, 1, 2, 3]
+    assert "took more than 0.02 seconds on 3" in str(found[3])
+    assert str(found[999]) == 'The strategy "mine" is not called: 4 calls that were abandoned still run.'
 
 
 async def test_a_timeout_of_the_component_wins():
@@ -125,9 +186,36 @@ class UnprintableError(Exception):
         raise ValueError
 
 
+class EvasiveError(Exception):
+    def __str__(self) -> str:
+        raise SystemExit("no text")
+
+
+class TextlessError(Exception):
+    def __str__(self) -> str:
+        return 5  # noqa: PLE0307
+
+
+class OwnError(BaseException):
+    pass
+
+
+class UnprintableUnavailableError(UnavailableError):
+    def __str__(self) -> str:
+        raise ValueError
+
+
 @pytest.mark.parametrize(
     ("raised", "message"),
     [
+        (EvasiveError(), "EvasiveError"),
+        (TextlessError(), "TextlessError"),
+        (UnprintableUnavailableError(), "UnprintableUnavailableError"),
+        (OwnError("mine"), "OwnError: mine"),
+        (GeneratorExit("gone"), "GeneratorExit: gone"),
+        (BaseExceptionGroup("two", [OwnError()]), "BaseExceptionGroup: two (1 sub-exception)"),
+        (ValueError("\ud800 bad"), "ValueError: ? bad"),
+        (ValueError("x" * 1_000_000), f"ValueError: {'x' * 2000}"),
         (ValueError("no disk"), "ValueError: no disk"),
         (ValueError("no disk."), "ValueError: no disk"),
         (ValueError(), "ValueError"),
@@ -149,6 +237,30 @@ async def test_what_a_component_raises_is_an_error_that_names_it(raised, message
     error = await error_of(adapter)
     assert str(error) == f'The strategy "mine" (kipu-mine 1.0) failed in this search: {message}.'
     assert error.__cause__ is raised
+
+
+async def test_a_component_that_cancels_its_task_does_not_cancel_the_caller():
+    async def search(self):
+        asyncio.current_task().cancel()
+        await asyncio.sleep(0)
+
+    assert str(await error_of(adapted(component(search=search)))) == (
+        'The strategy "mine" failed in this search: CancelledError.'
+    )
+
+
+async def test_a_member_that_raises_when_it_is_read_is_an_error_that_names_the_component():
+    class Component:
+        def __getattr__(self, name):
+            raise OwnError("not " + name)
+
+    adapter = adapted(component())
+    adapter.component = Component()
+    assert str(await error_of(adapter)) == 'The strategy "mine" failed when asked for search: OwnError: not search.'
+    with pytest.raises(PluginFailedError):
+        adapter.has("check")
+    with pytest.raises(PluginFailedError):
+        await adapter.read("model", str)
 
 
 async def test_the_cancellation_of_the_caller_is_not_an_error_of_the_component():

@@ -110,6 +110,8 @@ def kipu_register_strategies(register):
         ("import not_there", "ModuleNotFoundError: No module named 'not_there'"),
         ("from kipu import not_there", "ImportError: cannot import name 'not_there' from 'kipu'"),
         ("raise SystemExit('bye')", "SystemExit: bye"),
+        ("class Own(BaseException): pass\nraise Own('bye')", "Own: bye"),
+        ("import asyncio\nraise asyncio.CancelledError", "CancelledError"),
         ("def (", "SyntaxError: "),
         ("1 / 0", "ZeroDivisionError: division by zero"),
         (
@@ -139,6 +141,8 @@ def kipu_register_strategies(register):
         "missing module",
         "missing name",
         "SystemExit",
+        "an exception of its own",
+        "CancelledError",
         "SyntaxError",
         "raises at import",
         "raises at registering",
@@ -162,7 +166,7 @@ def test_a_broken_plugin_is_reported_and_skipped(site, source, reason):
     assert plugins.names("strategy") == ["graph"]
 
 
-def test_a_plugin_that_breaks_half_way_leaves_nothing_behind(site):
+async def test_a_plugin_that_breaks_half_way_leaves_nothing_behind(site):
     half = strategy("half") + (
         "\n@hookimpl\ndef kipu_register_postprocessors(register):\n    raise OSError('no disk')\n"
         "\n@hookimpl\ndef kipu_indexed(report):\n    raise OSError('no disk')\n"
@@ -170,7 +174,7 @@ def test_a_plugin_that_breaks_half_way_leaves_nothing_behind(site):
     site.plugin("kipu-half", half)
     plugins = Plugins()
     assert (plugins.infos[0].state, plugins.infos[0].registers, plugins.names("strategy")) == ("broken", [], [])
-    plugins.notify("kipu_indexed", report=None)
+    await plugins.notify("kipu_indexed", report=None)
     assert len(plugins.problems) == 1
 
 

@@ -1,8 +1,8 @@
 """Works off the texts that are pending in a vector space: newest first, a batch at a time, each stored before the next.
 
 A batch fails because the embedder is down, or because it rejects one of the texts. To tell, the backlog probes it with
-one word: if that fails too, the run ends, and everything stays pending. Otherwise the batch is bisected, and a text
-that fails alone is refused: it is named by file and line, and only retried by indexing.
+one word, unless it did not answer in time: if that fails too, the run ends, and everything stays pending. Otherwise the
+batch is bisected, and a text that fails alone is refused: it is named by file and line, and only retried by indexing.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import attrs
 
 from ..errors import EmbedderError
-from .client import embedding_text
+from .client import embedding_text, is_away
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -138,7 +138,7 @@ class Backlog:
         """
         self._failures += 1
         is_search = not self.client.backoff
-        if (is_search and seconds > _SLOW_SECONDS) or not await self.client.responds():
+        if is_away(error) or (is_search and seconds > _SLOW_SECONDS) or not await self.client.responds():
             raise error
         if self._failures >= _MAX_FAILURES:
             raise _TooManyFailuresError(

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from ..types import Role, Vectors
     from .identity import ConfiguredEmbedder
 
-__all__ = ["BACKOFF_SECONDS", "LONGEST_QUERY", "PROBE", "EmbedderClient", "Pauses", "embedding_text"]
+__all__ = ["BACKOFF_SECONDS", "LONGEST_QUERY", "PROBE", "EmbedderClient", "Pauses", "embedding_text", "is_away"]
 
 BACKOFF_SECONDS = (0.5, 1.0, 2.0)
 """How long to wait before each further attempt, at least."""
@@ -44,6 +44,11 @@ _SMALLEST_NORM = 1e-6
 def embedding_text(heading: str, context: str, text: str) -> str:
     """Return what is embedded of a chunk: its text, and what it takes to understand it."""
     return "\n".join(part for part in (heading, context, text) if part)
+
+
+def is_away(error: BaseException | None) -> bool:
+    """Return whether an embedder failed because it does not answer: no other text would fare better."""
+    return error is not None and (isinstance(error, (TimeoutError, UnavailableError)) or is_away(error.__cause__))
 
 
 @attrs.define

@@ -7,6 +7,7 @@ those that are secret.
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -15,12 +16,15 @@ import attrs
 from ..errors import ConfigurationError, EmbedderError, KipuError
 from ..plugins.build import name_of
 from ..plugins.records import options_of
+from .client import is_away
 
 if TYPE_CHECKING:
     from ..context import Context
     from ..plugins.adapters import EmbedderAdapter
 
 __all__ = ["ConfiguredEmbedder", "Embedders"]
+
+_RETRY_SECONDS = 60.0
 
 
 @attrs.frozen
@@ -47,6 +51,7 @@ class Embedders:
         self._components = context.components
         self._configured: ConfiguredEmbedder | None = None
         self._earlier: dict[str, ConfiguredEmbedder | None] = {}
+        self._retry_at, self._failure = 0.0, EmbedderError("")
 
     async def configured(self) -> ConfiguredEmbedder | None:
         """Return the embedder of the configuration, None if there is none.
@@ -56,7 +61,14 @@ class Embedders:
         """
         choice = self._components.embedder_choice
         if self._configured is None and (embedder := self._components.embedder()) is not None:
-            self._configured = await self._described(choice, embedder, "index.embedder")
+            if time.monotonic() < self._retry_at:
+                raise self._failure
+            try:
+                self._configured = await self._described(choice, embedder, "index.embedder")
+            except EmbedderError as error:
+                if is_away(error):  # else each step of a search would wait as long
+                    self._retry_at, self._failure = time.monotonic() + _RETRY_SECONDS, error
+                raise
         return self._configured
 
     async def named(self, name: str) -> ConfiguredEmbedder:

@@ -155,7 +155,7 @@ class Synchronizer:
         async with self._lock():
             report = await (await self.indexer()).add(path, force=force)
         await self._embed(report)
-        self._notify(report)
+        await self._notify(report)
         return report
 
     @recovering
@@ -184,12 +184,13 @@ class Synchronizer:
             pending = await indexer.look(force=force, prune=prune)
             report = await indexer.index(force=force, prune=prune, pending=pending, on_progress=on_progress)
         self._context.notices.add(*absent_paths(self._context.workspace, pending, self._context.scope))
-        self._notify(report)
+        await self._notify(report)
         return report
 
-    def _notify(self, report: IndexReport) -> None:
+    async def _notify(self, report: IndexReport) -> None:
         if report.added or report.changed or report.renamed or report.removed:
-            self._context.plugins.notify("kipu_indexed", report=report)
+            limit = self._context.config.plugins.time_limit
+            await self._context.plugins.notify("kipu_indexed", limit, report=report)
 
     async def _stop_embedding(self) -> None:
         if self._context.components.needs_vectors:
@@ -264,7 +265,7 @@ class Synchronizer:
             if scope.seen(pending.paths) or pending.tables:
                 self._context.notices.add(f"The results may be out of date. {error}")
             return None
-        self._notify(report)
+        await self._notify(report)
         unread = scope.seen(report.pending)
         reasons = [file for file in report.skipped if file.path in unread]
         if reasons:
@@ -295,7 +296,7 @@ class Synchronizer:
                 report = await indexer.index(pending=pending)
             else:
                 return IndexReport()
-        self._notify(report)
+        await self._notify(report)
         if paths is not None:
             self._context.notices.add(*(f"{file.path} {file.reason}." for file in report.skipped))
         return report

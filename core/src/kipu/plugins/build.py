@@ -11,7 +11,7 @@ import attrs
 from ..errors import ConfigurationError, KipuError, PluginFailedError, PluginNotFoundError, QueryError
 from ..options import describe
 from .adapters import ADAPTERS
-from .calls import Adapter, describe_error
+from .calls import Adapter, describe_error, text_of
 from .kinds import KINDS
 from .records import options_of
 from .suggest import did_you_mean
@@ -148,7 +148,9 @@ def _construct(factory: Any, values: Mapping[str, Any], where: str) -> Any:
         raise
     except (TypeError, ValueError) as error:
         raise ConfigurationError(f"{where}: {_first_line(error)}.") from error
-    except (Exception, SystemExit) as error:
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:
         raise PluginFailedError(f"{where}: it cannot be made: {describe_error(error)}.") from error
 
 
@@ -259,5 +261,5 @@ def _table_of(key: str, target: Any) -> str:
 
 def _first_line(error: BaseException) -> str:
     """Return the message of a validator; attrs appends the attribute, the class and the value as further arguments."""
-    text = str(error.args[0]) if error.args else str(error)
-    return text.strip().split("\n")[0] or type(error).__name__
+    text = text_of(error.args[0] if error.args else error) or ""
+    return text.split("\n")[0] or type(error).__name__

@@ -20,16 +20,18 @@ from ..sqlite import is_database_failure
 from ..types.bases import ComponentBase
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from .kinds import Kind
 
-__all__ = ["Adapter", "describe_error"]
+__all__ = ["Adapter", "describe_error", "text_of"]
 
 Answer = TypeVar("Answer")
 Item = TypeVar("Item")
 
 _GRACE_SECONDS = 5.0  # a component with a timeout of its own says best what it was waiting for
+_MOST_ABANDONED = 4  # calls that still run: each is a thread, or a task that ignores its cancellation
+_LONGEST_TEXT = 2_000
 
 
 class Adapter:
@@ -72,11 +74,25 @@ class Adapter:
         :param rule: what it must be.
         :raises PluginFailedError: it is something else, or a property that raised.
         """
-        try:
+        with self._blamed(f"when asked for {member}"):
             value = getattr(self.component, member, getattr(self.base, member, None))
-        except (Exception, SystemExit) as error:
-            raise self._failed(f"when asked for {member}", error) from error
-        return value if rule is None else self.checked(member, value, rule)
+            return value if rule is None else self.checked(member, value, rule)
+
+    @contextlib.contextmanager
+    def _blamed(self, doing: str) -> Iterator[None]:
+        """Turn what the component raises into an error that names it, except for the errors that it may raise."""
+        try:
+            yield
+        except KeyboardInterrupt:
+            raise
+        except BaseException as error:
+            if is_database_failure(error):
+                raise
+            if not isinstance(error, KipuError) or text_of(error) is None:
+                raise self._failed(doing, error) from error
+            if isinstance(error, self.passes):
+                raise
+            raise self.error(str(error)) from error
 
     def checked(self, member: str, value: Any, rule: options.Rule) -> Any:
         """Return the value of a member if it is what a rule says."""
@@ -86,7 +102,7 @@ class Adapter:
 
     def has(self, method: str) -> bool:
         """Return whether the component has an optional method of its own."""
-        own = getattr(type(self.component), method, None) or getattr(self.component, method, None)
+        own = getattr(type(self.component), method, None) or self.optional(method)
         return callable(own) and own is not getattr(self.base, method, None)
 
     async def read(self, member: str, check: Callable[[Any], Answer]) -> Answer:
@@ -104,7 +120,9 @@ class Adapter:
         :raises PluginFailedError: it raised, took too long, or its answer broke the contract.
         :raises KipuError: it raised that itself.
         """
-        function = getattr(self.component, method, None) or partial(getattr(self.base, method), self.component)
+        function = self.optional(method)
+        is_default = function is getattr(self.base, method, None)
+        arguments = (self.component, *arguments) if is_default else arguments
         return await self._guarded(partial(function, *arguments, **options), doing, check)
 
     async def call_each(
@@ -115,7 +133,9 @@ class Adapter:
         A plain method is called in one thread for all items, since a thread for each would cost more than most calls;
         the time limit is that of each call.
         """
-        function = getattr(self.component, method)
+        function = self.optional(method)
+        if self.abandoned >= _MOST_ABANDONED:
+            return [self._stuck() for _ in items]
         if inspect.iscoroutinefunction(function):
             return [await self._outcome(method, item, doing(item), check) for item in items]
         outcomes: list[Answer | PluginError] = []
@@ -137,7 +157,7 @@ class Adapter:
                 if len(outcomes) == count:
                     break
         finally:
-            thread.cancel()
+            await self._abandon(thread)
         late, *rest = items[count:]
         others = await self.call_each(method, rest, doing=doing, check=check)
         return [*outcomes[:count], self.error(self._late(doing(late))), *others]
@@ -147,59 +167,72 @@ class Adapter:
     ) -> Answer | PluginError:
         try:
             return await self.call(method, item, doing=doing, check=lambda answer: check(answer, item))
-        except PluginError as error:
-            return error
+        except KipuError as error:
+            return error if isinstance(error, PluginError) else self._failed(doing, error)
 
     async def close(self) -> None:
         """Let the component release what it holds. Failures are ignored: nothing could be done about them."""
-        if self.has("close"):
-            with contextlib.suppress(KipuError):
+        with contextlib.suppress(KipuError):
+            if self.has("close"):
                 await self.call("close", doing="while closing", check=lambda answer: None)
 
     async def check(self) -> str | None:
         """Return what is wrong with the component, in a sentence that names it, or None."""
-        if not self.has("check"):
-            return None
         try:
+            if not self.has("check"):
+                return None
             problem = await self.call("check", doing="in its own check", check=_sentence)
         except KipuError as error:
             problem = str(error)
         return problem if problem is None or self.label in problem else f"The {self.label}: {problem}"
 
     async def _guarded(self, work: Callable[[], Any], doing: str, check: Callable[[Any], Answer]) -> Answer:
-        task = asyncio.current_task()
-        cancelling = task.cancelling() if task else 0
-        limit = asyncio.timeout(self.time_limit)
+        if self.abandoned >= _MOST_ABANDONED:
+            raise self._stuck()
+        # In a task of its own: one that ignores its cancellation, or cancels itself, does not hold up the caller.
+        task = asyncio.ensure_future(self._outcome_of(work))
         try:
-            async with limit:
-                answer = work() if _is_async(work) else await self._in_thread(work)
-                if inspect.isawaitable(answer):
-                    answer = await answer
+            await asyncio.wait([task], timeout=self.time_limit)
+            is_late = not task.done()
+        finally:
+            await self._abandon(task)
+        if is_late:
+            raise self.error(self._late(doing)) from TimeoutError()
+        with self._blamed(doing):
+            answer, error = task.result()
+            if error is not None:
+                raise error
             return check(answer)
-        except KipuError as error:
-            if isinstance(error, self.passes):
-                raise
-            raise self.error(str(error)) from error
-        except asyncio.CancelledError as error:
-            if task is None or task.cancelling() > cancelling:
-                raise
-            raise self._failed(doing, error) from error
-        except (Exception, SystemExit) as error:
-            if limit.expired() and isinstance(error, TimeoutError):
-                raise self.error(self._late(doing)) from error
-            if is_database_failure(error):
-                raise
-            raise self._failed(doing, error) from error
+
+    async def _outcome_of(self, work: Callable[[], Any]) -> tuple[Any, BaseException | None]:
+        """Return the answer of a call, or what it raised: a task itself would raise some exceptions in the loop."""
+        try:
+            answer = work() if _is_async(work) else await self._in_thread(work)
+            return await answer if inspect.isawaitable(answer) else answer, None
+        except BaseException as error:  # noqa: BLE001 (it is raised again by the caller)
+            return None, error
 
     def _failed(self, doing: str, error: BaseException) -> PluginError:
         return self.error(f"The {self.label} failed {doing}: {describe_error(error)}.")
 
     def _late(self, doing: str) -> str:
-        running = f" {self.abandoned} of its calls still run in threads of their own." if self.abandoned else ""
+        running = f" {self.abandoned} of its calls still run." if self.abandoned else ""
         return (
             f"The {self.label} took more than {self.time_limit:g} seconds {doing} and was abandoned.{running} To allow "
             "more: [plugins] time_limit in kipu.toml."
         )
+
+    def _stuck(self) -> PluginError:
+        return self.error(f"The {self.label} is not called: {self.abandoned} calls that were abandoned still run.")
+
+    async def _abandon(self, task: asyncio.Future[Any]) -> None:
+        """Cancel a call that still runs, and count it if it does not end."""
+        if not task.done():
+            task.cancel()
+            await asyncio.wait([task], timeout=min(self.time_limit, _GRACE_SECONDS))
+            if not task.done():
+                self.abandoned += 1
+                task.add_done_callback(lambda _: setattr(self, "abandoned", self.abandoned - 1))
 
     async def _in_thread(self, work: Callable[[], Any]) -> Any:
         """Run what is not async in a thread of its own, which is abandoned if it does not return in time.
@@ -249,8 +282,14 @@ def _sentence(answer: Any) -> str | None:
 
 def describe_error(error: BaseException) -> str:
     """Return the class and the text of an error; the class alone if the text cannot be made."""
+    name, text = type(error).__name__, (text_of(error) or "").removesuffix(".")
+    return f"{name}: {text}" if text else name
+
+
+def text_of(error: Any) -> str | None:
+    """Return the text of an error, or of its argument, as it can be stored and shown; None if it cannot be made."""
     try:
-        text = str(error).strip().removesuffix(".")
-    except Exception:  # noqa: BLE001 (the class of a plugin may do anything)
-        text = ""
-    return f"{type(error).__name__}: {text}" if text else type(error).__name__
+        text = str.strip(str(error))[:_LONGEST_TEXT]
+    except BaseException:  # noqa: BLE001 (the class of a plugin may do anything)
+        return None
+    return text.encode("utf-8", "replace").decode("utf-8")

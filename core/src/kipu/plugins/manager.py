@@ -16,10 +16,10 @@ import attrs
 import pluggy
 
 from .. import __version__, hookspecs
-from ..errors import PluginClashError, PluginNotFoundError
-from .calls import describe_error
+from ..errors import KipuError, PluginClashError, PluginNotFoundError
+from .calls import Adapter, describe_error
 from .discovery import entry_points, normalized
-from .kinds import KINDS
+from .kinds import KINDS, Kind
 from .records import PerCallOption, PluginInfo, Registration, blocked_by, options_of
 from .suggest import did_you_mean
 
@@ -45,6 +45,7 @@ SEARCH_OPTIONS = (
     "on_embedding",
 )
 _SEARCH_FLAGS = ("query", "full", "scope", "no_sync", "workspace", "json", "quiet", "verbose", "help")
+_OBSERVER = Kind("observer", "plugin", "", "", "", (), ())
 _NAME = re.compile("[a-z0-9][a-z0-9-]*")
 _OPTION = re.compile("[a-z][a-z0-9_]*")
 
@@ -62,6 +63,7 @@ class Plugins:
         self._manager = pluggy.PluginManager("kipu")
         self._manager.add_hookspecs(hookspecs)
         self._registrations: dict[tuple[str, str], list[Registration]] = {}
+        self._observers: dict[int, Adapter] = {}
         self.infos: list[PluginInfo] = []
         self.problems: list[str] = []
         self._load(blocked or {})
@@ -75,7 +77,9 @@ class Plugins:
                 continue
             try:
                 self.add(import_module(point.value), info)
-            except (Exception, SystemExit) as error:
+            except KeyboardInterrupt:
+                raise
+            except BaseException as error:
                 self._skip(info, error)
         for point in entry_points("kipu.commands"):  # which are imported only when they are called
             info = self._add_info(point, blocked)
@@ -248,10 +252,13 @@ class Plugins:
 
     # --- observers -------------------------------------------------------------------------------------------------
 
-    def notify(self, hook: str, **arguments: Any) -> None:
+    async def notify(self, hook: str, time_limit: float | None = None, **arguments: Any) -> None:
         """Call an observing hook in every plugin. An exception becomes a problem, and nothing else."""
         for hookimpl in getattr(self._manager.hook, hook).get_hookimpls():
+            new = Adapter(_OBSERVER, hookimpl.plugin_name, hookimpl, time_limit=time_limit or _OBSERVER.time_limit)
+            observer = self._observers.setdefault(id(hookimpl), new)
+            values = [arguments[name] for name in hookimpl.argnames]
             try:
-                hookimpl.function(*(arguments[name] for name in hookimpl.argnames))
-            except (Exception, SystemExit) as error:
-                self._report(f"Plugin {hookimpl.plugin_name} failed in {hook}: {describe_error(error)}")
+                await observer.call("function", *values, doing=f"in {hook}", check=lambda answer: None)
+            except KipuError as error:
+                self._report(str(error) if observer.label in str(error) else f"The {observer.label}: {error}")
