@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from entry_chunks import lines_of
-from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import HealthCheck, assume, example, given, settings
 from hypothesis import strategies as st
 from markdown_texts import files, lines_of_text, parsed, texts
 
@@ -145,6 +145,7 @@ def test_an_entry_is_inserted_and_the_other_lines_stay(data, text, heading):
     assert count - len(entry) <= 4, added
 
 
+@example(b"\n  indented\n---\n", "text")
 @given(files(), texts)
 def test_the_other_entries_stay_when_one_is_appended(data, text):
     file = parsed(data)

@@ -67,6 +67,8 @@ def append(file: TextFile, entry: Sequence[str], heading: str | None = None) -> 
             title = [f"## {heading}", ""]
     else:
         at = _above_sections(headings, len(plain))
+        if at < len(plain) and plain[at][:1] in (" ", "\t"):  # below an item, an indented heading would be a part of it
+            at = len(plain)
     while at > 0 and not plain[at - 1].strip():
         at -= 1
     before = plain[at - 1] if at else ""
