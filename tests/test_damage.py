@@ -30,7 +30,8 @@ def put_files(workspace: Path) -> None:
     (workspace / "memory/new.md").unlink(missing_ok=True)
     for number in range(30):
         file = workspace / f"memory/f{number}.md"
-        file.write_text(f"# T{number}\n\n" + "".join(f"- fact u{number}x{item} is new\n" for item in range(6)), "utf-8")
+        facts = "".join(f"- fact u{number}x{item} is new\n" for item in range(6))
+        file.write_text(f"# T{number}\n\n{facts}  [id: u{number}]\n", "utf-8")
         os.utime(file, (LONG_AGO, LONG_AGO))
 
 
@@ -169,7 +170,7 @@ async def test_a_damaged_name_in_the_schema_fails_no_operation(
 @pytest.mark.parametrize(
     "statement",
     [
-        "UPDATE chunks SET metadata = '{no json'",
+        "UPDATE metadata SET text = '{no json'",
         "UPDATE files SET date = 'no date'",
         "UPDATE chunks SET text = CAST(x'ff' AS TEXT)",
     ],

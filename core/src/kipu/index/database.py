@@ -107,7 +107,10 @@ class Database:
         """Raise MemoryClosedError after `close`, and OtherEventLoopError while another event loop uses the memory."""
         if self._closed:
             raise MemoryClosedError("This memory is closed. Open another one: Memory(workspace)")
-        loop = asyncio.get_running_loop()
+        try:
+            loop = asyncio.get_running_loop()
+        except RuntimeError:
+            return  # a component is registered by a thread without one
         if self._loop is not loop and self._loop is not None and self._loop.is_running():
             raise OtherEventLoopError(
                 "This memory is in use in another event loop, which is still running. Open a Memory for each event "
