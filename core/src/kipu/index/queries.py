@@ -155,15 +155,16 @@ async def select_chunks(
     :raises IndexDamageError: a row is not as it was written.
     """
     rows = list(await connection.execute_fetchall(f"{_SELECT_CHUNKS} {clauses}", parameters))
-    metadata: dict[int, Mapping[str, str]] = {}
+    found: list[Any] = []
     for marks, batch in in_batches(list({row[11] for row in rows} - {None})):
-        for id, text in await connection.execute_fetchall(
-            f"SELECT id, text FROM metadata WHERE id IN ({marks})", batch
-        ):
-            metadata[id] = _read_metadata(text)
-    if any(row[11] not in metadata for row in rows if row[11] is not None):
-        raise IndexDamageError("the metadata of a chunk is missing")
-    columns = ([*row[:4], _date(row[4]), *row[5:11], metadata.get(row[11], {})] for row in rows)
+        found += await connection.execute_fetchall(f"SELECT id, text FROM metadata WHERE id IN ({marks})", batch)
+    try:
+        metadata = {id: json.loads(text) for id, text in found}
+        columns: list[Any] = [
+            [*row[:4], _date(row[4]), *row[5:11], metadata[row[11]] if row[11] else {}] for row in rows
+        ]
+    except (KeyError, ValueError) as error:
+        raise IndexDamageError(f"the metadata of a chunk cannot be read: {error}") from error
     return [StoredChunk(*each) for each in columns]
 
 
@@ -235,14 +236,6 @@ async def admit(snapshot: Snapshot, query: Query, hits: Iterable[Hit]) -> list[H
         for hit in hits
         if (chunk := chunks.get(hit.chunk.id)) is not None and passes(query, chunk)
     ]
-
-
-def _read_metadata(text: str) -> dict[str, str]:
-    try:
-        metadata: dict[str, str] = json.loads(text)
-    except ValueError as error:
-        raise IndexDamageError(f"the metadata of a chunk cannot be read: {error}") from error
-    return metadata
 
 
 def _date(text: str | None) -> date | None:

@@ -6,19 +6,22 @@ in it can end the quotation or begin another one, even for a reader that does no
 
 from __future__ import annotations
 
+import itertools
 import math
 import re
 import unicodedata
 from typing import TYPE_CHECKING, Any
 
 from ..errors import QueryError
-from ..index.queries import select_chunks
+from ..index.queries import load_chunks
 from ..index.recovery import recovering
 from ..sqlite import in_batches
 from ..types import Place, Recall, SearchResults
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+    from collections.abc import Awaitable, Callable, Mapping, Sequence
+
+    import aiosqlite
 
     from ..index.database import Database
     from ..types import SearchResult, StoredChunk
@@ -40,6 +43,10 @@ _TOKENS_PER_RESULT = 15
 _MOST_RESULTS = 400
 # So many results come first, then their surroundings, then further results.
 _FIRST_RESULTS = 12
+# So many chunks are read at a time, and so many in a row that do not fit show that the budget is full.
+_MOST_MISSES = 100
+
+_Position = tuple[int, int]  # of a chunk: the id of its file, and its place among the chunks of that file
 
 
 def estimate_tokens(text: str) -> int:
@@ -88,10 +95,15 @@ async def _render(database: Database, results: SearchResults, max_tokens: int) -
 
     :param max_tokens: how many tokens the text may have, as `estimate_tokens` counts them.
     """
-    files = await _files(database, list(dict.fromkeys(result.path for result in results)))
-    prompt = _Prompt(files, {result.chunk: result for result in results}, max_tokens)
-    for chunk in _order(files, results):
-        prompt.add(chunk)
+    prompt, misses = _Prompt(results, max_tokens), 0
+    async with database.reader() as connection:
+        wanted = await _order(connection, [result.chunk for result in results], max_tokens)
+        for start in range(0, len(wanted), _MOST_MISSES):
+            chunks = await load_chunks(connection, [id for id, *_ in wanted[start : start + _MOST_MISSES]])
+            for id, file, place in wanted[start : start + _MOST_MISSES]:
+                misses = 0 if prompt.add((file, place), chunks[id]) else misses + 1
+            if misses >= _MOST_MISSES:
+                break
     text = prompt.text()
     used = prompt.used(results)
     if results and not text:
@@ -102,60 +114,72 @@ async def _render(database: Database, results: SearchResults, max_tokens: int) -
     return Recall(text, used, estimate_tokens(text))
 
 
-async def _files(database: Database, paths: Sequence[str]) -> dict[str, list[StoredChunk]]:
-    """Load the chunks of files, in the order of their lines."""
-    found: dict[str, list[StoredChunk]] = {path: [] for path in paths}
-    async with database.reader() as connection:
-        for marks, batch in in_batches(paths):
-            clauses = f"WHERE files.path IN ({marks}) ORDER BY files.id, position"
-            for chunk in await select_chunks(connection, clauses, batch):
-                found[chunk.path].append(chunk)
-    return found
+async def _order(connection: aiosqlite.Connection, names: Sequence[str], max_tokens: int) -> list[tuple[int, int, int]]:
+    """Return chunks (id, file, place in it) in the order in which they are worth their tokens; some are there twice.
 
-
-def _order(files: dict[str, list[StoredChunk]], results: Sequence[SearchResult]) -> Iterator[StoredChunk]:
-    """Yield chunks in the order in which they are worth their tokens; some come more than once."""
-    places = {chunk.chunk: (path, place) for path, chunks in files.items() for place, chunk in enumerate(chunks)}
-    found = [places[result.chunk] for result in results if result.chunk in places]
-    first, rest = found[:_FIRST_RESULTS], found[_FIRST_RESULTS:]
-    yield from (files[path][place] for path, place in first)
-    for distance in (1, 2):
-        for path, place in first:
-            chunks = files[path]
-            for beside in (place + distance, place - distance):
-                if 0 <= beside < len(chunks) and chunks[beside].heading == chunks[place].heading:
-                    yield chunks[beside]
-    yield from (files[path][place] for path, place in rest)
-    for path, place in found:
-        yield from (chunk for chunk in files[path] if chunk.heading == files[path][place].heading)
+    These are the first results, what is beside them in their section, the other results, and all of their sections.
+    """
+    near: dict[tuple[str, int], tuple[int, int, int]] = {}  # by the name of a result, and the distance to it
+    titles: dict[str, str] = {}
+    for marks, batch in in_batches(names):
+        for name, distance, titles[name], *chunk in await connection.execute_fetchall(
+            "SELECT found.chunk, near.position - found.position, near.heading, near.id, near.file_id, near.position "
+            "FROM chunks AS found CROSS JOIN chunks AS near ON near.file_id = found.file_id AND near.position "
+            "BETWEEN found.position - 2 AND found.position + 2 AND near.heading = found.heading "
+            f"WHERE found.chunk IN ({marks})",
+            batch,
+        ):
+            near[name, distance] = tuple(chunk)
+    first, rest = names[:_FIRST_RESULTS], names[_FIRST_RESULTS:]
+    keys = [(name, distance) for pair in ((0,), (1, -1), (2, -2)) for name in first for distance in pair]
+    wanted = [near[key] for key in (*keys, *((name, 0) for name in rest)) if key in near]
+    sections = dict.fromkeys((near[name, 0][1], titles[name]) for name in names if name in titles)
+    if not sections:
+        return wanted
+    values = ", ".join(f"({number}, ?, ?)" for number in range(len(sections)))
+    further = await connection.execute_fetchall(
+        f"WITH sections(number, file, title) AS (VALUES {values}) SELECT chunks.id, file_id, position "
+        "FROM sections CROSS JOIN chunks ON file_id = file AND heading = title ORDER BY number, position LIMIT ?",
+        (*itertools.chain(*sections), min(max_tokens, 1_000_000)),  # no chunk costs less than a token
+    )
+    return [*wanted, *((row[0], row[1], row[2]) for row in further)]
 
 
 class _Prompt:
-    """The chunks chosen so far, and what they cost."""
+    """The chunks chosen so far, and the quarters of tokens that are left. Adjacent chunks make a block."""
 
-    def __init__(self, files: dict[str, list[StoredChunk]], results: dict[str, SearchResult], max_tokens: int) -> None:
-        self._places = {chunk.id: place for chunks in files.values() for place, chunk in enumerate(chunks)}
-        self._results = results
-        self._chosen: dict[str, dict[int, StoredChunk]] = {}
-        self._blocks: dict[str, str] = {}
-        self._left = max_tokens - estimate_tokens(_OPENING) - estimate_tokens(_CLOSING)
+    def __init__(self, results: Sequence[SearchResult], max_tokens: int) -> None:
+        self._outdated = {result.chunk: result.outdated for result in results}
+        self._chosen: dict[_Position, StoredChunk] = {}
+        self._ends: dict[_Position, int] = {}  # for the first and the last chunk of a block, the place of the other
+        self._left = 4 * max_tokens - quarter_tokens(_OPENING + _CLOSING)
 
-    def add(self, chunk: StoredChunk) -> None:
-        """Add a chunk, if all of it fits."""
-        place = self._places[chunk.id]
-        chosen = self._chosen.get(chunk.path, {})
-        if place in chosen:
-            return
-        blocks = self._rendered({**chosen, place: chunk})
-        cost = estimate_tokens(blocks) - estimate_tokens(self._blocks.get(chunk.path, ""))
-        if cost <= self._left:
-            self._chosen[chunk.path] = {**chosen, place: chunk}
-            self._blocks[chunk.path] = blocks
-            self._left -= cost
+    def add(self, position: _Position, chunk: StoredChunk) -> bool:
+        """Add a chunk, if all of it fits. Return whether it is in."""
+        if position in self._chosen:
+            return True
+        file, place = position
+        first, last, start, end = chunk, chunk, place, place
+        cost = _price(chunk.text)
+        if before := self._adjacent(chunk, file, place - 1):
+            start = self._ends[file, place - 1]
+            first = self._chosen[file, start]
+            cost = _price(_continuation(before, chunk)) - quarter_tokens(self._frame(first, before))
+        if after := self._adjacent(chunk, file, place + 1):
+            end = self._ends[file, place + 1]
+            last = self._chosen[file, end]
+            cost += _price(_continuation(chunk, after)) - _price(after.text) - quarter_tokens(self._frame(after, last))
+        cost += quarter_tokens(self._frame(first, last))
+        if cost > self._left:
+            return False
+        self._left -= cost
+        self._chosen[position] = chunk
+        self._ends[file, start], self._ends[file, end] = end, start
+        return True
 
     def used(self, results: SearchResults) -> SearchResults:
         """Return the results that are in it."""
-        chosen = {chunk.chunk for chunks in self._chosen.values() for chunk in chunks.values()}
+        chosen = {chunk.chunk for chunk in self._chosen.values()}
         return SearchResults(
             (result for result in results if result.chunk in chosen),
             pending=results.pending,
@@ -167,48 +191,51 @@ class _Prompt:
 
     def text(self) -> str:
         """Return all of it; nothing if nothing fits."""
-        return "".join([_OPENING, *self._blocks.values(), _CLOSING]) if self._blocks else ""
-
-    def _rendered(self, chosen: dict[int, StoredChunk]) -> str:
-        """Render the chosen chunks of one file, adjacent ones as one block."""
+        files = {file: number for number, file in enumerate(dict.fromkeys(file for file, _ in self._chosen))}
         blocks: list[list[StoredChunk]] = []
-        for place in sorted(chosen):
-            chunk = chosen[place]
-            last = blocks[-1][-1] if blocks else None
-            if last is None or place - 1 not in chosen or self._outdated(last) != self._outdated(chunk):
+        for file, place in sorted(self._chosen, key=lambda position: (files[position[0]], position[1])):
+            chunk = self._chosen[file, place]
+            if not self._adjacent(chunk, file, place - 1):
                 blocks.append([])
             blocks[-1].append(chunk)
-        return "".join(map(self._block, blocks))
+        return "".join([_OPENING, *map(self._block, blocks), _CLOSING]) if blocks else ""
 
-    def _outdated(self, chunk: StoredChunk) -> str:
-        result = self._results.get(chunk.chunk)
-        return result.outdated if result else ""
+    def _adjacent(self, chunk: StoredChunk, file: int, place: int) -> StoredChunk | None:
+        """Return the chosen chunk at a place, if a chunk beside it belongs into its block."""
+        other = self._chosen.get((file, place))
+        is_alike = other and self._outdated.get(other.chunk, "") == self._outdated.get(chunk.chunk, "")
+        return other if is_alike else None
 
     def _block(self, chunks: Sequence[StoredChunk]) -> str:
-        first, last = chunks[0], chunks[-1]
+        texts = [chunks[0].text, *(_continuation(before, chunk) for before, chunk in itertools.pairwise(chunks))]
+        opening, closing = self._frame(chunks[0], chunks[-1]).split("\n", 1)
+        return f"{opening}\n{_without_tags(''.join(texts))}{closing}"
+
+    def _frame(self, first: StoredChunk, last: StoredChunk) -> str:
+        """Return the lines around a block."""
         lines = f"{first.start_line}-{last.end_line}" if last.end_line > first.start_line else f"{first.start_line}"
         # The path of a dated file has its date, and the first chunk of a section its heading.
         heading = "" if first.heading.rpartition(" > ")[2] in first.text.split("\n")[0] else first.heading
-        attributes = {"source": f"{first.path}:{lines}", "heading": heading, "outdated": self._outdated(first)}
+        outdated = self._outdated.get(first.chunk, "")
+        attributes = {"source": f"{first.path}:{lines}", "heading": heading, "outdated": outdated}
         rendered = "".join(f' {name}="{_escaped(value)}"' for name, value in attributes.items() if value)
-        return f"<memory{rendered}>\n{_without_tags(_joined(chunks))}\n</memory>\n"
+        return f"<memory{rendered}>\n\n</memory>\n"
 
 
-def _joined(chunks: Sequence[StoredChunk]) -> str:
-    """Return the text of consecutive chunks, with their common lines once."""
-    text, end = chunks[0].text, chunks[0].end_line
-    for chunk in chunks[1:]:
-        common = end - chunk.start_line + 1
-        lines = chunk.text.split("\n")
-        if common > 0 and text.split("\n")[-common:] == lines[:common]:
-            lines = lines[common:]
-            text += "".join(f"\n{line}" for line in lines)
-        elif common > 0:  # a line that was cut
-            text += f" {chunk.text}"
-        else:
-            text += "\n" * (1 - common) + chunk.text
-        end = max(end, chunk.end_line)
-    return text
+def _price(text: str) -> int:
+    """Return the quarters of tokens of a text whose signs are escaped: which ones are depends on the next chunk."""
+    return quarter_tokens(text) + 3 * text.count("<")
+
+
+def _continuation(before: StoredChunk, chunk: StoredChunk) -> str:
+    """Return what a chunk adds to the text of the one before it: their common lines are there once."""
+    common = before.end_line - chunk.start_line + 1
+    lines = chunk.text.split("\n")
+    if common > 0 and before.text.split("\n")[-common:] == lines[:common]:
+        return "".join(f"\n{line}" for line in lines[common:])
+    if common > 0:  # a line that was cut
+        return f" {chunk.text}"
+    return "\n" * (1 - common) + chunk.text
 
 
 def _escaped(value: str) -> str:
