@@ -240,7 +240,7 @@ class Memory:
         on_embedding: Callable[[int, int], None] = ignore_progress,
         **options: Any,
     ) -> SearchResults:
-        """Find what the memory says about ``query``, best first.
+        """Find what the memory says about ``query``, of which the first 10,000 characters are searched, best first.
 
         What changed on disk is indexed first. Of what is not embedded yet, a part is embedded first, and the rest in
         the background.

@@ -26,7 +26,10 @@ if TYPE_CHECKING:
     from ..indexing.synchronizer import Synchronizer
     from ..types import Explanation, FileInfo, Hit, Query, VectorSpace
 
-__all__ = ["SearchService"]
+__all__ = ["LONGEST_QUERY", "SearchService"]
+
+LONGEST_QUERY = 10_000
+"""How many characters of a query are searched. Folding, stemming and embedding take time for each."""
 
 
 @attrs.frozen
@@ -56,6 +59,9 @@ class SearchService:
         on_embedding: Callable[[int, int], None],
     ) -> SearchResults:
         """Return the results of a query. See `kipu.Memory.search`."""
+        if len(query.text) > LONGEST_QUERY:
+            self.context.notices.add(f"Of the query, only the first {LONGEST_QUERY:,} characters were searched.")
+            query = attrs.evolve(query, text=query.text[:LONGEST_QUERY])
         path = None if explain_path is None else posixpath.normpath(str(explain_path).replace("\\", "/"))
         if path is not None:
             self.context.scope.check(path, explain_path)
