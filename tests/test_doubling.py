@@ -6,16 +6,21 @@ What is counted is bytes, rows and calls, never time. All of it runs what ``pip 
 from __future__ import annotations
 
 import contextlib
-from typing import TYPE_CHECKING
+import itertools
+import sys
+import threading
+from datetime import date, timedelta
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from kipu import Memory, MemoryConfig
-from kipu.config import PluginsConfig
+from kipu.config import FlushConfig, PluginsConfig
 from kipu.sqlite import choose_driver
+from kipu.testing import ScriptedFlusher
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Awaitable, Callable, Iterator
     from pathlib import Path
 
 MOST_BYTES = 80
@@ -58,24 +63,162 @@ KINDS: dict[str, Callable[[int], str]] = {
 }
 
 
-@pytest.fixture
-def config(workspace: Path) -> MemoryConfig:
-    return MemoryConfig(workspace, plugins=PluginsConfig(disable=["kipu-embedder-onnx"]))
+SIZE = 30_000
+MOST_GROWTH = 2.5
+"""Twice the Markdown makes at most so many times the calls."""
 
 
-def size_of_index(workspace: Path) -> int:
-    return sum(path.stat().st_size for path in (workspace / ".kipu").glob("index.*"))
+def open_memory(workspace: Path, *facts: str) -> Memory:
+    """Open a memory without vectors, whose flusher returns the facts."""
+    (workspace / "memory").mkdir(parents=True, exist_ok=True)
+    flush = FlushConfig(flusher=ScriptedFlusher(["\n".join(f"- {fact}" for fact in facts)]))
+    return Memory(MemoryConfig(workspace, plugins=PluginsConfig(disable=["kipu-embedder-onnx"]), flush=flush))
+
+
+# --- the size of the index --------------------------------------------------------------------------------------------
+
+
+async def size_of_index(workspace: Path, text: str) -> int:
+    async with open_memory(workspace) as memory:
+        (workspace / "memory/a.md").write_text(text, "utf-8")
+        await memory.index()
+    with contextlib.closing(choose_driver().connect(workspace / ".kipu/index.sqlite")) as connection:
+        connection.execute("VACUUM")
+    return (workspace / ".kipu/index.sqlite").stat().st_size
 
 
 @pytest.mark.parametrize("kind", KINDS)
-async def test_the_index_is_a_constant_times_the_markdown(workspace: Path, config: MemoryConfig, kind: str) -> None:
-    sizes = []
-    for size in (20_000, 40_000):
-        (workspace / "memory/a.md").write_text(KINDS[kind](size), "utf-8")
-        async with Memory(config) as memory:
-            await memory.index(force=True)
-        with contextlib.closing(choose_driver().connect(workspace / ".kipu/index.sqlite")) as connection:
-            connection.execute("VACUUM")
-        sizes.append(size_of_index(workspace))
-    assert sizes[1] <= 2.2 * sizes[0]
-    assert sizes[1] <= MOST_BYTES * 40_000
+async def test_the_index_is_a_constant_times_the_markdown(tmp_path: Path, kind: str) -> None:
+    one = await size_of_index(tmp_path / "one", KINDS[kind](SIZE))
+    two = await size_of_index(tmp_path / "two", KINDS[kind](2 * SIZE))
+    assert two <= 2.2 * one
+    assert two <= MOST_BYTES * 2 * SIZE
+
+
+# --- calls ------------------------------------------------------------------------------------------------------------
+
+
+class Calls:
+    """The number of calls, of functions in Python and in C, in this thread and in those that are started after it."""
+
+    def __init__(self) -> None:
+        self._numbers = itertools.count()
+        self._is_on = False
+
+    def __call__(self, frame: Any, event: str, argument: Any) -> None:
+        if self._is_on and event in ("call", "c_call"):
+            next(self._numbers)
+
+    async def of(self, work: Callable[[], Awaitable[Any]]) -> int:
+        before = next(self._numbers)
+        self._is_on = True
+        try:
+            await work()
+        finally:
+            self._is_on = False
+        return next(self._numbers) - before
+
+
+@pytest.fixture
+def calls() -> Iterator[Calls]:
+    calls, before = Calls(), sys.getprofile()
+    threading.setprofile(calls)
+    sys.setprofile(calls)
+    yield calls
+    sys.setprofile(before)
+    threading.setprofile(before)  # type: ignore[arg-type]
+
+
+MESSAGES = [{"role": "user", "content": "We talked about the day."}]
+FILE = "memory/a.md"
+
+
+def change_a_line(memory: Memory) -> Callable[[], Awaitable[Any]]:
+    file = memory.workspace / FILE
+    file.write_text(file.read_text("utf-8").replace("number 77 ", "number seventy-seven "), "utf-8")
+    return memory.index
+
+
+OPERATIONS: dict[str, Callable[[Memory, str], Callable[[], Awaitable[Any]]]] = {
+    "index one changed line": lambda memory, text: change_a_line(memory),
+    "search": lambda memory, text: lambda: memory.search("fact of the day"),
+    "explain": lambda memory, text: lambda: memory.search("fact", explain=True, explain_path="memory/none.md"),
+    "recall": lambda memory, text: lambda: memory.recall("fact of the day"),
+    "recall half of it": lambda memory, text: lambda: memory.recall("fact of the day", max_tokens=len(text) // 8),
+    "read": lambda memory, text: lambda: memory.read(FILE, start=77),
+    "status": lambda memory, text: memory.status,
+    "remember": lambda memory, text: lambda: memory.remember("The boat leaves on day 77", file="a.md"),
+    "remember a long text": lambda memory, text: lambda: memory.remember(f"The boat\n{text}", file="b.md"),
+    "remember what is there": lambda memory, text: lambda: memory.remember("fact number 77 about the day", file="a.md"),
+    "supersede": lambda memory, text: lambda: memory.remember("The boat", file="a.md", supersedes=f"{FILE}:77"),
+    "edit": lambda memory, text: lambda: memory.edit("the boat", path=FILE, start=77),
+    "move lines": lambda memory, text: lambda: memory.move("memory/b.md", path=FILE, start=77, end=99),
+    "move the file": lambda memory, text: lambda: memory.move("memory/b.md", path=FILE),
+    "forget": lambda memory, text: lambda: memory.forget(path=FILE, start=77),
+    "forget all": lambda memory, text: lambda: memory.forget(path=FILE, start=1, end=text.count("\n")),
+    "flush facts that are there": lambda memory, text: lambda: memory.flush(MESSAGES),
+    "flush other facts": lambda memory, text: lambda: memory.flush(MESSAGES, source="team"),
+}
+
+
+async def calls_of_operation(calls: Calls, workspace: Path, name: str, size: int) -> int:
+    text = KINDS["items"](size)
+    facts = [line.removeprefix("- ") for line in text.splitlines()]
+    async with open_memory(workspace, *facts) as memory:
+        (workspace / FILE).write_text(text, "utf-8")
+        await memory.index()
+        return await calls.of(OPERATIONS[name](memory, text))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", OPERATIONS)
+async def test_work_is_not_quadratic_in_a_file(calls: Calls, tmp_path: Path, name: str) -> None:
+    one = await calls_of_operation(calls, tmp_path / "one", name, SIZE)
+    two = await calls_of_operation(calls, tmp_path / "two", name, 2 * SIZE)
+    assert two <= MOST_GROWTH * one
+
+
+async def calls_of_index(calls: Calls, workspace: Path, text: str) -> int:
+    async with open_memory(workspace) as memory:
+        (workspace / FILE).write_text(text, "utf-8")
+        return await calls.of(memory.index)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", KINDS)
+async def test_indexing_is_not_quadratic_in_any_kind_of_file(calls: Calls, tmp_path: Path, kind: str) -> None:
+    one = await calls_of_index(calls, tmp_path / "one", KINDS[kind](SIZE))
+    two = await calls_of_index(calls, tmp_path / "two", KINDS[kind](2 * SIZE))
+    assert two <= MOST_GROWTH * one
+
+
+async def calls_of_compact(calls: Calls, workspace: Path, count: int) -> int:
+    async with open_memory(workspace, *(f"fact {number}" for number in range(count))) as memory:
+        for number in range(count):
+            day = date(2020, 1, 1) + timedelta(number)
+            (workspace / f"memory/{day}.md").write_text(f"- On day {number}, a boat left.\n", "utf-8")
+        await memory.index()
+        return await calls.of(memory.compact)
+
+
+@pytest.mark.slow
+async def test_compact_is_not_quadratic_in_the_number_of_files(calls: Calls, tmp_path: Path) -> None:
+    one = await calls_of_compact(calls, tmp_path / "one", 50)
+    two = await calls_of_compact(calls, tmp_path / "two", 100)
+    assert two <= MOST_GROWTH * one
+
+
+# --- queries ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("character", ["\ufdfa", "\u65e5", "word ", "a.b/c:"])
+async def test_of_a_long_query_only_the_beginning_is_searched(calls: Calls, tmp_path: Path, character: str) -> None:
+    async with open_memory(tmp_path) as memory:
+        (tmp_path / FILE).write_text("- The boat left.\n", "utf-8")
+        await memory.index()
+        one = await calls.of(lambda: memory.search("boat " + character * 10_000))
+        ten = await calls.of(lambda: memory.search("boat " + character * 100_000))
+        results = await memory.search("boat " + character * 100_000)
+    assert ten <= 1.1 * one
+    assert [result.text for result in results] == ["- The boat left."]
+    assert results.notices == ["Of the query, only the first 10,000 characters were searched."]

@@ -194,10 +194,10 @@ async def _select(writer: Writer, label: str, before: date, max_tokens: int) -> 
 
 async def _distill(distiller: Distiller, originals: Sequence[_Original], task: str) -> list[str]:
     messages = [Message("user", f"{original.path}\n\n{original.text}") for original in originals]
-    facts: list[str] = []
+    facts: dict[str, None] = {}
     for part in await distiller.split(messages, task):
-        facts += [fact for fact in parse_facts(await distiller.distill(part, task)) if fact not in facts]
-    return facts
+        facts |= dict.fromkeys(parse_facts(await distiller.distill(part, task)))
+    return list(facts)
 
 
 # --- The archive and the summary -------------------------------------------------------------------------------------
@@ -206,10 +206,12 @@ async def _distill(distiller: Distiller, originals: Sequence[_Original], task: s
 def _archive_paths(workspace: Workspace, originals: Sequence[_Original]) -> dict[str, str]:
     """Return where each original goes in the archive, by its path."""
     archived: dict[str, str] = {}
+    taken: set[str] = set()
     for original in originals:
         folder = f"{MEMORY_FOLDER}/{ARCHIVE}{posixpath.dirname(original.path).removeprefix(MEMORY_FOLDER)}"
         name, suffix = posixpath.splitext(posixpath.basename(original.path))
-        archived[original.path] = _free_path(workspace, folder, name, suffix, archived.values())
+        archived[original.path] = _free_path(workspace, folder, name, suffix, taken)
+        taken.add(archived[original.path])
     return archived
 
 

@@ -102,7 +102,7 @@ async def _distill(
             if not facts:
                 raise
             return facts, type(error)(f"{error} The facts of the first {number} of {len(parts)} parts were remembered.")
-        facts += [fact for fact in parse_facts(answer) if fact not in facts]
+        facts = list(dict.fromkeys([*facts, *parse_facts(answer)]))
     return facts, None
 
 

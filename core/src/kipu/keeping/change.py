@@ -16,7 +16,7 @@ from .step import FileChange
 from .targets import (
     check_lines,
     find_chunk,
-    find_chunk_at,
+    find_chunks_at,
     include_metadata,
     resolve,
     resolve_destination,
@@ -77,7 +77,7 @@ async def edit(
             target = target.below_headings(text)
         place = await _reword(writer, target, text)
         await writer.index(place.path)
-        name = await find_chunk_at(writer, place)
+        (name,) = await find_chunks_at(writer, [place])
     return Note(place.path, place.start_line, place.end_line, text, name, replaced=target.text)
 
 
@@ -118,7 +118,7 @@ async def move(
             first = await _move_lines(writer, target, name, real)
             await writer.index(target.path, name)
         place = Place(name, first, first + target.text.count("\n"))
-        moved = await find_chunk_at(writer, place)
+        (moved,) = await find_chunks_at(writer, [place])
     return Note(name, place.start_line, place.end_line, target.text, moved)
 
 

@@ -8,16 +8,15 @@ from datetime import date
 from typing import TYPE_CHECKING
 
 from ..errors import KipuError
-from ..index.queries import CHUNKS_AND_FILES
-from ..markdown import canonical, entries, format_entry
+from ..markdown import Entry, canonical, entries, format_entry
+from ..sqlite import in_batches
 from ..types import Place
 from .files import read_file
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from ..context import Context
-    from ..markdown import Entry
 
 __all__ = ["find_candidates", "find_duplicate", "find_similar", "probe_word"]
 
@@ -27,25 +26,30 @@ _MAX_SIMILAR = 5
 # Chunkers cut words that are longer than a chunk: the index does not have those as one.
 _LONGEST_WORD = 40
 
+Candidates = dict[str, list[tuple[str, Entry]]]  # by the texts as they are compared, with the paths of the files
 
-async def find_candidates(context: Context, text: str, source: str) -> list[tuple[str, Entry]]:
-    """Return the entries, with their paths, of the files of a source in which a text may be found."""
-    word = probe_word(text)
+
+async def find_candidates(context: Context, texts: Iterable[str], source: str) -> Candidates:
+    """Return the entries of the files of a source in which any of some texts may be found."""
+    paths: set[str] = set()
     async with context.database.reader() as connection:
-        rows = await connection.execute_fetchall(
-            f"SELECT DISTINCT files.path FROM {CHUNKS_AND_FILES} WHERE files.source = ? "
-            "AND (? = '' OR instr(chunks.text, ?)) ORDER BY files.path",
-            (source, word, word),
-        )
-    return await asyncio.to_thread(_read_entries, context, [row[0] for row in rows])
+        for marks, batch in in_batches(list(set(map(probe_word, texts)))):
+            rows = await connection.execute_fetchall(
+                f"WITH words(word) AS (VALUES {marks.replace('?', '(?)')}) SELECT path FROM files WHERE source = ? AND "
+                "EXISTS (SELECT 1 FROM chunks CROSS JOIN words ON instr(text, word) WHERE file_id = files.id)",
+                (*batch, source),
+            )
+            paths.update(row[0] for row in rows)
+    return await asyncio.to_thread(_read_entries, context, sorted(paths))
 
 
-def _read_entries(context: Context, paths: Sequence[str]) -> list[tuple[str, Entry]]:
-    found: list[tuple[str, Entry]] = []
+def _read_entries(context: Context, paths: Sequence[str]) -> Candidates:
+    found: Candidates = {}
     for path in paths:
         with contextlib.suppress(KipuError):  # removed since, or not readable: it says nothing
             _, file = read_file(context.workspace, context.workspace.locate(path), path)
-            found += [(path, entry) for entry in entries(file.plain_lines)]
+            for entry in entries(file.plain_lines):
+                found.setdefault(canonical(entry.text), []).append((path, entry))
     return found
 
 
@@ -55,16 +59,14 @@ def probe_word(text: str) -> str:
     return max(words, key=len, default="")
 
 
-def find_duplicate(
-    candidates: Sequence[tuple[str, Entry]], text: str, metadata: Mapping[str, str], today: date
-) -> Place | None:
+def find_duplicate(candidates: Candidates, text: str, metadata: Mapping[str, str], today: date) -> Place | None:
     """Return the entry that says exactly that, apart from white space and how letters are composed.
 
     An entry that is outdated does not: its text may be remembered again.
     """
     wanted = canonical(entries(format_entry(text, {}))[0].text)
-    for path, entry in candidates:
-        if canonical(entry.text) == wanted and not _is_outdated(entry, metadata, today):
+    for path, entry in candidates.get(wanted, ()):
+        if not _is_outdated(entry, metadata, today):
             return Place(path, entry.start_line, entry.end_line)
     return None
 
@@ -82,15 +84,16 @@ def _is_outdated(entry: Entry, new: Mapping[str, str], today: date) -> bool:
         return False  # it was written by hand, and is not a date
 
 
-def find_similar(candidates: Sequence[tuple[str, Entry]], text: str) -> list[Place]:
+def find_similar(candidates: Candidates, text: str) -> list[Place]:
     """Return the entries that say nearly the same, most similar first."""
     words = _words(text)
     places = []
-    for path, entry in candidates if words else ():
-        others = _words(entry.text)
-        share = len(words & others) / len(words | others)
+    for said, found in candidates.items() if words else ():
+        others = _words(said)
+        common = len(words & others)
+        share = common / (len(words) + len(others) - common)
         if share >= _SIMILAR:
-            places.append(Place(path, entry.start_line, entry.end_line, round(share, 3)))
+            places += [Place(path, entry.start_line, entry.end_line, round(share, 3)) for path, entry in found]
     return sorted(places, key=lambda place: -place.similarity)[:_MAX_SIMILAR]
 
 

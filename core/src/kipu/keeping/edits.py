@@ -46,11 +46,14 @@ def check_heading(heading: Any) -> str:
     return title.encode("utf-8", "replace").decode("utf-8")
 
 
-def append(file: TextFile, entry: Sequence[str], heading: str | None = None) -> tuple[TextFile, int]:
+def append(
+    file: TextFile, entry: Sequence[str], heading: str | None = None, more: Sequence[Sequence[str]] = ()
+) -> tuple[TextFile, int]:
     """Add the lines of an entry to the end of a section, which is created if it does not exist.
 
     Without a heading, the entry goes above the sections of the file: at its end it would belong to the last of them.
 
+    :param more: the lines of further items, directly below the entry, which is an item too.
     :return: the file, and the number of the entry's first line, from 1.
     """
     plain = file.plain_lines
@@ -75,8 +78,9 @@ def append(file: TextFile, entry: Sequence[str], heading: str | None = None) -> 
     # An item continues the list above it; anything else begins after a blank line.
     mark = _mark_of_list(plain, blocks, at) if not title and item_mark(entry[0]) else ""
     above = ([] if mark or not before else [""]) + title
-    first = mark + entry[0][1:] if mark and entry[0][0] in _MARKS else entry[0]
-    new = [*above, first, *entry[1:]]
+    new = list(above)
+    for first, *rest in (entry, *more):
+        new += [mark + first[1:] if mark and first[0] in _MARKS else first, *rest]
     if at < len(plain) and plain[at].strip():
         new.append("")
     end = file.line_end

@@ -17,7 +17,7 @@ from .edits import append, check_heading
 from .files import read_file
 from .step import FileChange
 from .supersede import add_metadata, entry_of, find_entry, mark_superseded
-from .targets import find_chunk_at, resolve_destination, resolve_place
+from .targets import find_chunks_at, resolve_destination, resolve_place
 from .writer import retried
 
 if TYPE_CHECKING:
@@ -66,20 +66,20 @@ async def remember(
         if "id" in known and (place := await find_entry(context, known["id"])):
             raise QueryError(f'There is an entry with the id "{known["id"]}" already: {place}. Give another one.')
         old = None if supersedes is None else await resolve_place(context, supersedes)
-        candidates = await find_candidates(context, text, source_of(path))
-        if duplicate := find_duplicate(candidates, text, known, today):
+        candidates = await find_candidates(context, [text], source_of(path))
+        if duplicate := await asyncio.to_thread(find_duplicate, candidates, text, known, today):
             return await _keep_duplicate(writer, text, duplicate, old, known)
         if old is not None:
             await _check_not_superseded(context, old, known.get("id"))
             known.setdefault("id", secrets.token_hex(4))
-        similar = find_similar(candidates, text)
+        similar = await asyncio.to_thread(find_similar, candidates, text)
         destination = _Destination(path, real, title)
         (place,) = await _add(writer, destination, [format_entry(text, known)], old, known.get("id", ""))
         if old is not None:
             first = old.text.strip().split("\n")[0][:_SHOWN_CHARACTERS]
             context.notices.add(f"It supersedes {old.place}: {first}")
         await writer.index(path, *([old.path] if old else []))
-        chunk = await find_chunk_at(writer, place)
+        (chunk,) = await find_chunks_at(writer, [place])
     return Note(path, place.start_line, place.end_line, text, chunk, None, similar, known.get("id"))
 
 
@@ -97,17 +97,19 @@ async def add_entries(
     formatted = [format_entry(text, metadata) for text in new]
     places = await _add(writer, _Destination(path, real), formatted)
     await writer.index(path)
+    chunks = await find_chunks_at(writer, places)
     return [
-        Note(path, place.start_line, place.end_line, text, await find_chunk_at(writer, place))
-        for place, text in zip(places, new, strict=True)
+        Note(path, place.start_line, place.end_line, text, chunk)
+        for place, text, chunk in zip(places, new, chunks, strict=True)
     ]
 
 
 async def filter_new(context: Context, texts: Sequence[str], path: str, metadata: Mapping[str, str]) -> list[str]:
     """Return those of several texts that the source of a file does not say yet, each once."""
     new: dict[str, str] = {}
-    for text in map(normalize_text, texts):
-        candidates = await find_candidates(context, text, source_of(path))
+    texts = [normalize_text(text) for text in texts]
+    candidates = await find_candidates(context, texts, source_of(path))
+    for text in texts:
         if not find_duplicate(candidates, text, metadata, context.config.today()):
             new.setdefault(canonical(text), text)
     return list(new.values())
@@ -127,10 +129,11 @@ async def _add(
     if data is None:
         file = _new_file(writer.context, path)
     file, changes = await _supersede(writer, file, real, old, id)
+    file, start = append(file, formatted[0], heading, formatted[1:])
     places = []
     for lines in formatted:
-        file, start = append(file, lines, heading)
         places.append(Place(path, start, start + len(lines) - 1))
+        start += len(lines)
     await writer.commit(FileChange(real, data, writer.encode(file, path)), *changes)
     return places
 
@@ -163,7 +166,7 @@ async def _keep_duplicate(
         await _supersede_by_existing(writer, place, old)
     if metadata:
         writer.context.notices.add("This text was remembered before. The metadata of that entry was not changed.")
-    chunk = await find_chunk_at(writer, place)
+    (chunk,) = await find_chunks_at(writer, [place])
     return Note(place.path, place.start_line, place.end_line, text, chunk, duplicate_of=place)
 
 

@@ -25,6 +25,8 @@ from ..workspace.scope import check_source
 from .files import read_file
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from ..context import Context
     from ..types import StoredChunk
     from ..workspace.text import TextFile
@@ -35,7 +37,7 @@ __all__ = [
     "check_lines",
     "check_target",
     "find_chunk",
-    "find_chunk_at",
+    "find_chunks_at",
     "include_metadata",
     "resolve",
     "resolve_destination",
@@ -239,21 +241,27 @@ async def find_chunk(context: Context, name: str) -> StoredChunk:
     )
 
 
-async def find_chunk_at(writer: Writer, place: Place) -> str | None:
-    """Return the name of the chunk that has exactly these lines; None if none or several have, or the index is busy."""
-    names: list[str] = []
+async def find_chunks_at(writer: Writer, places: Sequence[Place]) -> list[str | None]:
+    """Return for places in one file, in order, the name of the chunk that has exactly these lines.
+
+    It is None if no chunk or several have them, or the index is busy.
+    """
+    names: dict[tuple[int, int], list[str]] = {}
     with contextlib.suppress(IndexUnavailableError):  # what was written is written
-        names = await _chunks_at(writer, place)
-    return names[0] if len(names) == 1 else None
+        for name, start, end in await _chunks_between(writer, places[0], places[-1]):
+            names.setdefault((start, end), []).append(name)
+    found = [names.get((place.start_line, place.end_line), []) for place in places]
+    return [each[0] if len(each) == 1 else None for each in found]
 
 
 @recovering
-async def _chunks_at(writer: Writer, place: Place) -> list[str]:
+async def _chunks_between(writer: Writer, first: Place, last: Place) -> list[tuple[str, int, int]]:
     if not writer.database.exists:
         await writer.synchronizer.refresh()
     async with writer.database.reader() as connection:
         rows = await connection.execute_fetchall(
-            f"SELECT chunks.chunk FROM {CHUNKS_AND_FILES} WHERE files.path = ? AND start_line = ? AND end_line = ?",
-            (place.path, place.start_line, place.end_line),
+            f"SELECT chunks.chunk, start_line, end_line FROM {CHUNKS_AND_FILES} WHERE files.path = ? "
+            "AND start_line BETWEEN ? AND ?",
+            (first.path, first.start_line, last.start_line),
         )
-    return [str(row[0]) for row in rows]
+    return [(row[0], row[1], row[2]) for row in rows]

@@ -6,6 +6,7 @@ in it can end the quotation or begin another one, even for a reader that does no
 
 from __future__ import annotations
 
+import copy
 import itertools
 import math
 import re
@@ -16,7 +17,7 @@ from ..errors import QueryError
 from ..index.queries import load_chunks
 from ..index.recovery import recovering
 from ..sqlite import in_batches
-from ..types import Place, Recall, SearchResults
+from ..types import Place, Recall
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
     import aiosqlite
 
     from ..index.database import Database
-    from ..types import SearchResult, StoredChunk
+    from ..types import SearchResult, SearchResults, StoredChunk
     from .service import SearchService
 
 __all__ = ["estimate_tokens", "quarter_tokens", "recall", "without_recalled"]
@@ -180,14 +181,9 @@ class _Prompt:
     def used(self, results: SearchResults) -> SearchResults:
         """Return the results that are in it."""
         chosen = {chunk.chunk for chunk in self._chosen.values()}
-        return SearchResults(
-            (result for result in results if result.chunk in chosen),
-            pending=results.pending,
-            degraded=results.degraded,
-            notices=results.notices,
-            stale=results.stale,
-            pending_vectors=results.pending_vectors,
-        )
+        used = copy.copy(results)
+        used[:] = [result for result in results if result.chunk in chosen]
+        return used
 
     def text(self) -> str:
         """Return all of it; nothing if nothing fits."""

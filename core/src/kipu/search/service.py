@@ -26,10 +26,9 @@ if TYPE_CHECKING:
     from ..indexing.synchronizer import Synchronizer
     from ..types import Explanation, FileInfo, Hit, Query, VectorSpace
 
-__all__ = ["LONGEST_QUERY", "SearchService"]
+__all__ = ["SearchService"]
 
-LONGEST_QUERY = 10_000
-"""How many characters of a query are searched. Folding, stemming and embedding take time for each."""
+_LONGEST_QUERY = 10_000  # characters, of which each is folded, stemmed and embedded
 
 
 @attrs.frozen
@@ -59,9 +58,9 @@ class SearchService:
         on_embedding: Callable[[int, int], None],
     ) -> SearchResults:
         """Return the results of a query. See `kipu.Memory.search`."""
-        if len(query.text) > LONGEST_QUERY:
-            self.context.notices.add(f"Of the query, only the first {LONGEST_QUERY:,} characters were searched.")
-            query = attrs.evolve(query, text=query.text[:LONGEST_QUERY])
+        if len(query.text) > _LONGEST_QUERY:
+            self.context.notices.add(f"Of the query, only the first {_LONGEST_QUERY:,} characters were searched.")
+            query = attrs.evolve(query, text=query.text[:_LONGEST_QUERY])
         path = None if explain_path is None else posixpath.normpath(str(explain_path).replace("\\", "/"))
         if path is not None:
             self.context.scope.check(path, explain_path)
