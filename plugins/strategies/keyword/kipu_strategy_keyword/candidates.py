@@ -100,24 +100,25 @@ async def best_of_sources(
     only, named = within(sources)
     terms = [(term, times * idf, first) for (term, times, first), idf in zip(choice.terms, idfs, strict=True)]
     matches = f"""
-        SELECT keyword.rowid AS id, worth, tokens,
-            bm25(keyword, {weights}) AS score, bm25(keyword, {_INFINITE}) AS most
-        FROM term CROSS JOIN keyword CROSS JOIN keyword_chunks ON keyword_chunks.id = keyword.rowid
+        SELECT keyword.rowid AS id,
+            worth / (1 + (bm25(keyword, {_INFINITE}) / bm25(keyword, {weights}) - 1)
+                * ({1 - B} + {B} * tokens / own) / ({1 - B} + {B} * tokens / whole)) AS worth
+        FROM mean CROSS JOIN term CROSS JOIN keyword
+        CROSS JOIN keyword_chunks ON keyword_chunks.id = keyword.rowid
         {_FILTERED if is_filtered else ""}
         WHERE keyword MATCH expression {only} {f"AND ({condition})" if is_filtered else ""}"""
     # Materialized: SQLite calls bm25() too late if it merges these with the rest. The sign keeps it from asking FTS5
     # once for each row that is needed.
     statement = f"""
         WITH term(expression, worth, first) AS (VALUES {", ".join(["(?, ?, ?)"] * len(terms))}),
-        own(mean) AS (SELECT total(tokens) / total(chunks) FROM keyword_sources AS kipu_files WHERE {sources[0]}),
-        whole(mean) AS (SELECT total(tokens) / total(chunks) FROM keyword_sources),
+        mean(own, whole) AS MATERIALIZED (
+            SELECT (SELECT total(tokens) / total(chunks) FROM keyword_sources AS kipu_files WHERE {sources[0]}),
+                (SELECT total(tokens) / total(chunks) FROM keyword_sources)
+        ),
         needed AS MATERIALIZED ({matches} AND first),
-        counted AS MATERIALIZED ({matches} AND NOT first AND +keyword.rowid IN (SELECT id FROM needed)),
-        found AS (SELECT * FROM needed UNION ALL SELECT * FROM counted)
-        SELECT id FROM found CROSS JOIN own CROSS JOIN whole GROUP BY id
-        ORDER BY round(sum(worth / (1 + (most / score - 1)
-            * ({1 - B} + {B} * tokens / own.mean) / ({1 - B} + {B} * tokens / whole.mean))), {_DIGITS}) DESC, id
-        LIMIT ?"""
+        counted AS MATERIALIZED ({matches} AND NOT first AND +keyword.rowid IN (SELECT id FROM needed))
+        SELECT id FROM (SELECT * FROM needed UNION ALL SELECT * FROM counted)
+        GROUP BY id ORDER BY round(sum(worth), {_DIGITS}) DESC, id LIMIT ?"""
     values = [value for term in terms for value in term]
     each = [*named, *parameters]
     rows = await connection.execute_fetchall(statement, [*values, *named, *each, *each, limit])
