@@ -83,10 +83,12 @@ def _find(text: str) -> list[Secret]:
     from .assignments import find_assigned
     from .forms import find_forms
     from .secret import lower_in_place
+    from .tables import find_in_tables
     from .tokens import find_encoded, find_tokens
 
     lower = lower_in_place(text)
-    return [*find_tokens(text), *find_forms(text, lower), *find_assigned(text, lower), *find_encoded(text)]
+    found = [*find_tokens(text), *find_forms(text, lower), *find_assigned(text, lower)]
+    return [*found, *find_in_tables(text, lower), *find_encoded(text)]
 
 
 def _placeholder(label: str) -> str:

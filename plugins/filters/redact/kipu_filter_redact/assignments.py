@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 __all__ = ["find_assigned"]
 
 _LOGIN_NAMES = (
-    r"pass[_-]?(?:word|wd|phrase|code|wort)|pwd|(?<=[_-])(?<!by-)(?<!low-)(?<!high-)(?<!band-)pass|(?-i:(?<=[a-z])Pass)|"
+    r"pass[_-]?(?:word|wd|phrase|code|wort)|pwd|(?<![^\W_])psk(?![^\W_])|(?<=[_-])(?<!by-)(?<!low-)(?<!high-)(?<!band-)pass|(?-i:(?<=[a-z])Pass)|"
     r"kennwort|contrase[nñ]a|mot de passe|senha|"
     r"wachtwoord|l[oö]senord|adgangskode|has[lł]o|heslo|salasana|парол[ья]|密[码碼]|口令|パスワード|비밀번호"
 )
@@ -41,6 +41,7 @@ _NAME = re.compile(rf"(?P<word>{_LOGIN_NAMES})|(?P<key>{_KEY_NAMES})|(?P<short>{
 # Every name contains one of these, in lower case. Searching for them is many times faster than for the names.
 _ROOTS = (
     "pass",
+    "psk",
     "pw",
     "kennwort",
     "contrase",
@@ -116,9 +117,12 @@ _HARMLESS = re.compile(
 )
 _IN_QUERY = re.compile(r"[?&][\w.-]{0,60}$")
 _OPTION = re.compile(r"--[\w-]{0,40}$")
+# Keys without a digit, where only a key can stand.
+_MIN_KEY_LENGTH = 8
+_SET_VARIABLE = re.compile(r"(?<!\w)(?:setenv|setx|ENV)[ ]{1,4}[A-Z][A-Z0-9_]{0,40}$")
 _TAG = re.compile(r"<[\w:.-]{0,40}$")
 # The next setting of a connection string.
-_NEXT = re.compile(r";(?=[A-Za-z]\w{0,30}=)")
+_NEXT = re.compile(r"[;&](?=[A-Za-z]\w{0,30}=)")
 _REST = re.compile(r"""[^\s"'`\[]++""")
 _VARIABLE = re.compile(r"[A-Z][A-Z0-9_]{0,60}=")
 # A line of few words before a name that the value is below of.
@@ -185,7 +189,7 @@ def _secret_of(text: str, name: re.Match[str], value: re.Match[str]) -> Secret |
     """Return the value of a name if it is a secret."""
     before = text[max(0, name.start() - 64) : name.start()]
     bare = value["bare"] is not None
-    unsigned = value["space"] and bare and not _OPTION.search(before)
+    unsigned = value["space"] and bare and not _OPTION.search(before) and not _SET_VARIABLE.search(before)
     if (
         (value["element"] and not _TAG.search(before))
         or (name["key"] and _HARMLESS.search(before))
@@ -204,28 +208,50 @@ def _secret_of(text: str, name: re.Match[str], value: re.Match[str]) -> Secret |
     start = value.start(group)
     secret = _cut_bare_value(value, in_query=_IN_QUERY.search(before) is not None) if bare else value[group]
     end = start + len(secret)
-    alone = _LINE_END.match(text, value.end()) is not None
-    if name["key"] is not None:
-        plausible = is_key_in_prose(secret) if unsigned else is_key(secret)
-    else:
-        plausible = _is_password(text, start, secret, value)
-        if unsigned or value["below"]:
-            plausible = plausible and is_password_in_prose(secret)
-        elif name["short"]:
-            plausible = plausible and is_likely_password(secret)
-    if not plausible and name["word"] and is_plain_password(secret):
-        certainty = place_of(text, name, value, (start, end))
-        plausible = certainty == 2 or (certainty == 1 and is_plain_password(secret, strict=True))
-    elif not plausible and name["key"] and len(secret) >= 8 and is_plain_password(secret, strict=True):
-        plausible = place_of(text, name, value, (start, end)) == 2
-    if not plausible or not may_be_secret(secret) or (bare and is_code(secret)):
+    looks_secret = _looks_secret(text, name, value, (start, end), unsigned=bool(unsigned))
+    if not (looks_secret or _is_setting(text, name, value, (start, end))):
         return None
-    if (value["newline"] or value["below"]) and (not alone or _VARIABLE.match(secret)):
+    if not may_be_secret(secret) or (bare and is_code(secret)):
+        return None
+    if (value["newline"] or value["below"]) and not _is_line(text, secret, value):
         return None
     # The pattern is bounded: include the rest of a longer value.
     if bare and end == value.end() and (rest := _REST.match(text, end)):
         end += len(_trim(rest[0]))
     return Secret(start, end, _label(name, before))
+
+
+def _looks_secret(
+    text: str, name: re.Match[str], value: re.Match[str], span: tuple[int, int], *, unsigned: bool
+) -> bool:
+    """Check that a value looks like a key, or a password, for what is before it."""
+    secret = text[slice(*span)]
+    if name["key"] is not None:
+        return is_key_in_prose(secret) if unsigned else is_key(secret)
+    if not _is_password(text, span[0], secret, value):
+        return False
+    if unsigned or value["below"]:
+        return is_password_in_prose(secret)
+    return not name["short"] or is_likely_password(secret)
+
+
+def _is_setting(text: str, name: re.Match[str], value: re.Match[str], span: tuple[int, int]) -> bool:
+    """Check that a value is where only a password can stand, so that it may have letters only."""
+    secret = text[slice(*span)]
+    if name["short"] or not is_plain_password(secret):
+        return False
+    if name["key"] and (len(secret) < _MIN_KEY_LENGTH or "/" in secret):
+        return False
+    certainty = place_of(text, name, value, span)
+    if name["word"] and certainty == 2:
+        return True
+    return certainty >= (1 if name["word"] else 2) and is_plain_password(secret, strict=True)
+
+
+def _is_line(text: str, secret: str, value: re.Match[str]) -> bool:
+    """Check that a value on a line below its name is all of that line, and neither a path nor another setting."""
+    is_path = value["below"] and "/" in secret and "." in secret
+    return _LINE_END.match(text, value.end()) is not None and not is_path and not _VARIABLE.match(secret)
 
 
 def _is_password(text: str, start: int, secret: str, value: re.Match[str]) -> bool:

@@ -7,6 +7,7 @@ does not depend on the length of the text. A pattern is only compiled for a text
 
 from __future__ import annotations
 
+import base64
 import functools
 import re
 from collections.abc import Callable
@@ -44,6 +45,19 @@ def _is_anything(value: str) -> bool:
     return True
 
 
+def _is_strict(value: str) -> bool:
+    return is_plain_password(value, strict=True)
+
+
+def _is_login(value: str) -> bool:
+    """Check that a value is a user and a password in base 64."""
+    letters = value.rstrip("=")
+    if len(letters) % 4 == 1:
+        return False
+    plain = base64.b64decode(letters + "=" * (-len(letters) % 4)).decode("latin-1")
+    return plain.isprintable() and plain.isascii() and ":" in plain
+
+
 def _is_mixed_key(value: str) -> bool:
     """Check that a value is a key of small and capital letters, and so no hash."""
     return is_key(value) and value.lower() != value and value.upper() != value
@@ -55,6 +69,9 @@ _WORD = rf"""{_OPEN}(?P<secret>[^\s"'`]{{6,100}})"""
 # What stands between a command and the option for its password, in the same command.
 _BETWEEN = r"[ \t](?:[^\n|;&]{0,200}?[ \t])??"
 _STRING = r"""\\?["'](?P<secret>[^\s"'\\]{4,200})\\?["']"""
+_NAMED = r"""(?:name|key|id)\\?["']?[ ]?[:=][ ]?\\?["']?[\w.-]{0,40}"""
+_BESIDE = r"""\\?["']?[\s,;]{1,40}\\?["']?"""
+_VALUE = r"""\\?["']?[ ]?[:=][ ]?\\?["']?(?P<secret>[^\s"'\\<>]{4,200})"""
 _NAME = r"""\\?["'][^"'\n\\]{0,80}\\?["']"""
 
 
@@ -71,6 +88,15 @@ _FORMS = (
         _is_anything,
         "://",
     ),
+    # The same without a scheme, before a host with a dot.
+    _form(
+        "password",
+        r"""(?<![\w/.@:-])(?!(?:mailto|sips?|xmpp|acct|e-?mail|from|to|cc|bcc|by|contact|reply-to|\w?id|message-id|news):)"""
+        r"""[a-z][\w.-]{1,40}:"""
+        r"""(?P<secret>[^\s/:@"'`<>]{6,100})@(?=[\w-]{1,60}\.[\w.-]|localhost)""",
+        is_password_in_prose,
+        "@",
+    ),
     _form("bearer token", r"bearer[ ](?P<secret>[A-Za-z0-9_.~+/-]{16,2000}={0,2})", is_key, "bearer"),
     # RFC 9110 11.6.2: any scheme, and a token, or parameters one of which may be a token.
     _form(
@@ -80,16 +106,18 @@ _FORMS = (
         is_key,
         "authorization",
     ),
+    # RFC 7617: a user and a password in base 64.
+    _form("authorization header", r"(?<!\w)basic[ ](?P<secret>[A-Za-z0-9+/]{10,400}={0,2})", _is_login, "basic "),
     # RFC 6265: the values of all cookies of a header, each by itself.
     _form(
         "cookie",
         r"""(?:(?<![\w-])(?:set-)?cookies?\\?["']?[ ]?[:=,][ ]?\\?["'`]?|--cookie[ =]["']?|"""
-        r"""curl[^\n|;]{0,200}?[ ]-b[ ]?["']?)"""
+        r"""curl[^\n|;]{0,200}?[ ](?-i:-b)[ ]?["']?)"""
         r"(?P<secret>[^\r\n\"'`]{8,4000})",
         is_key,
         "cookie",
         "curl",
-        parts=r"""=(?P<secret>[^\s;,"'`]{8,2000})""",
+        parts=r"""=(?P<secret>[^\s;,"'`\\]{8,2000})""",
     ),
     _form(
         "cookie",
@@ -129,16 +157,43 @@ _FORMS = (
         "login",
         "zugangsdaten",
     ),
+    # --- Settings in two parts
+    # A name and a value, as in manifests of Kubernetes, in XML and in forms.
+    _form(
+        "password",
+        rf"{_NAMED}(?:pass(?:word|wd|phrase)|pwd|_pass)(?:_\w{{1,10}})?{_BESIDE}value{_VALUE}",
+        _is_strict,
+        "pass",
+        "pwd",
+    ),
+    _form(
+        "key",
+        rf"{_NAMED}(?:secret|token|(?:api|access)[_-]?key)(?:_\w{{1,10}})?{_BESIDE}value{_VALUE}",
+        is_key,
+        "secret",
+        "token",
+        "key",
+    ),
+    # PostgreSQL: the password file.
+    _form(
+        "password",
+        r"(?:^|\n)[\w.*-]{1,80}:(?:\d{4,5}|\*):[\w*-]{1,60}:[\w*-]{1,60}:(?P<secret>[^\s:]{4,100})(?=[\r\n]|$)",
+        is_plain_password,
+        ":5432:",
+        ":*:",
+        ":6543:",
+        ":6432:",
+    ),
     # --- Commands
     _form(
         "password",
-        r"""\s(?:-[A-Za-z]{0,6}u[ ]?|--(?:proxy-)?user[ =])["']?[^\s:"']{1,60}:(?P<secret>[^\s"'`]{4,100})""",
+        r"""\s(?:(?-i:-[A-Za-z]{0,6}u)[ ]?|--(?:proxy-)?user[ =])["']?[^\s:"']{1,60}:(?P<secret>[^\s"'`]{4,100})""",
         _is_anything,
         "curl",
     ),
     _form(
         "password",
-        r"""(?<![\w-])(?:https?|xh)[ ][^\n|;]{0,200}?(?:-a|--auth)[ =]["']?[^\s:"']{1,60}:"""
+        r"""(?<![\w-])(?:https?|xh)[ ][^\n|;]{0,200}?(?:(?-i:-a)|--auth)[ =]["']?[^\s:"']{1,60}:"""
         r"""(?P<secret>[^\s"'`]{4,100})""",
         is_plain_password,
         " -a",
@@ -203,11 +258,19 @@ _FORMS = (
     ),
     _form(
         "password",
-        r"(?:identified(?:[ ]with[ ]\w{1,40})?[ ]by|(?:with|login|encrypted)[ ]password)[ ]{1,4}(?P<quote>['\"])"
+        r"(?:(?:user|grant)[ ][^\n;]{1,120}?identified(?:[ ]with[ ]\w{1,40})?[ ]by|"
+        r"(?:with|login|encrypted|(?:user|role)[ ]\S{1,60})[ ]password)"
+        r"[ ]{1,4}(?P<quote>['\"])"
         r"(?P<secret>[^'\"\n]{4,200})(?P=quote)",
         is_plain_password,
         "identified",
         "password",
+    ),
+    _form(
+        "password",
+        rf"convertto-securestring[ ](?:-string[ ])?{_STRING}",
+        is_plain_password,
+        "securestring",
     ),
     _form("registry credential", r'"auth"[ ]?:[ ]?"(?P<secret>[A-Za-z0-9+/]{12,400}={0,2})"', _is_anything, '"auth"'),
 )

@@ -22,6 +22,12 @@ _LINE = re.compile(
     re.IGNORECASE,
 )
 _VARIABLE = re.compile(r"(?<![\w.$/-])[A-Z][A-Z0-9_]{0,60}$")
+_SET_VARIABLE = re.compile(r"(?<!\w)(?:setenv|setx|ENV)[ ]{1,4}[A-Z][A-Z0-9_]{0,40}$")
+# An argument of a command: the body of a request, or one with a longer name in a line without signs of a program.
+_ARGUMENT = re.compile(
+    r"(?:[ ](?:-d|-F|--data[\w-]{0,20}|--form)[ =][\"']?[\w.-]{0,40}|"
+    r"(?:^|\n)[^\s(){}=,][^\n(){},]{0,80}[ ][a-z]\w{1,30}_)$"
+)
 _OPTION = re.compile(r"--[\w-]{0,40}$")
 _QUERY = re.compile(r"[?&][\w.-]{0,60}$")
 # The setting before it in a connection string.
@@ -58,30 +64,43 @@ def _certainty(text: str, name: re.Match[str], value: re.Match[str], span: tuple
         return 1
     if value["element"]:
         return int(text.startswith("</", end))
-    if not value["sign"] or value["newline"] or value["typographic"] is not None or value["quote"] == "`":
+    if value["space"]:
+        return 2 if value["bare"] and _SET_VARIABLE.search(before) else 0
+    if not (value["sign"] or value["verb"]) or value["newline"]:
         return 0
-    tight = value["sign"] == "=" and text[name.end() : start].rstrip("\"'").endswith("=") and "=" not in before[-1:]
-    tight = tight and not text[name.end() : value.start("sign")].endswith((" ", "\t"))
-    if tight and _is_setting(before, name, text[end : end + 1]):
+    between = text[name.end() : start].rstrip("\"'")
+    is_tight = value["sign"] == "=" and between.endswith("=") and not between.rstrip("=").endswith((" ", "\t"))
+    if is_tight and _is_setting(before, name, text[end : end + 1]):
         return 2
-    if value["bare"] is None:
-        return 1
+    return 1 if value["bare"] is None else int(_is_line(text, before, name, value["sign"], span, is_tight=is_tight))
+
+
+def _is_line(text: str, before: str, name: re.Match[str], sign: str, span: tuple[int, int], *, is_tight: bool) -> bool:
+    """Check that a name and a value are one line of a file of settings."""
+    start, end = span
     line = _LINE.search(before)
     if line is None or not _REST_OF_LINE.match(text, end):
-        return 0
-    if tight:  # an argument of a function is indented
-        return int(not line["indent"].strip("->") and "\t" not in line["indent"] and len(line["indent"]) <= 2)
-    if value["sign"] == "=":
-        return int(_SECTION.search(text, max(0, start - _REACH), start) is not None)
+        return False
+    if is_tight:  # an argument of a function is indented
+        return len(line["indent"]) <= 2 and "\t" not in line["indent"]
+    if sign == "=":
+        in_section = _SECTION.search(text, max(0, start - _REACH), start) is not None
+        return in_section or _VARIABLE.search(before + name[0]) is not None
+    if sign != ":":
+        return False
     is_compound = line["name"] != "" and (line["name"][-1] in "_-." or name[0][0].isupper())
-    return int(value["sign"] == ":" and (is_compound or _is_beside_login(text, start, end)))
+    above = text[max(0, start - _REACH) : name.start() - len(before) + line.start()].rstrip()
+    is_nested = len(line["indent"]) >= 2 and above.endswith(":")
+    return is_compound or is_nested or _is_beside_login(text, start, end)
 
 
 def _is_setting(before: str, name: re.Match[str], after: str) -> bool:
     """Check that ``name=value`` is a variable, an option, or a part of a URL or of a connection string."""
     if name[0].isupper() and _VARIABLE.search(before + name[0]):
         return True
-    return after == ";" or any(kind.search(before) for kind in (_OPTION, _QUERY, _SETTING))
+    if after in ("", " ", "\n", "\r", '"', "'") and _ARGUMENT.search(before):
+        return True
+    return after in (";", "&") or any(kind.search(before) for kind in (_OPTION, _QUERY, _SETTING))
 
 
 def _is_beside_login(text: str, start: int, end: int) -> bool:

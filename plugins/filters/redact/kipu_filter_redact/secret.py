@@ -21,6 +21,10 @@ _UNSEEN = re.compile(
 )
 
 
+# The wide forms of ASCII, as input methods of Chinese and Japanese write them, without the punctuation of sentences.
+_WIDE = {0xFEE0 + code: code for code in range(0x21, 0x7F) if chr(code) not in ".,:;!?()[]"}
+
+
 @attrs.frozen
 class Secret:
     """The position and the kind of a secret; an "s" makes the label plural."""
@@ -45,8 +49,8 @@ class PlainText:
 
 
 def unescape(text: str) -> PlainText:
-    r"""Remove backslashes of Markdown and characters without a shape, so that ``ghp\_...`` is recognized."""
-    return without(text, _UNSEEN.finditer(text))
+    r"""Remove backslashes of Markdown and characters without a shape, and narrow wide ones: ``ghp\_...``."""
+    return without(text if text.isascii() else text.translate(_WIDE), _UNSEEN.finditer(text))
 
 
 def without(text: str, matches: Iterable[re.Match[str]]) -> PlainText:
@@ -58,7 +62,7 @@ def without(text: str, matches: Iterable[re.Match[str]]) -> PlainText:
         pieces.append(text[end : match.start()])
         removed += [match.start() - len(removed)] * (match.end() - match.start())
         end = match.end()
-    return PlainText("".join([*pieces, text[end:]]) if pieces else text, removed)
+    return PlainText("".join([*pieces, text[end:]]), removed)
 
 
 def lower_in_place(text: str) -> str:

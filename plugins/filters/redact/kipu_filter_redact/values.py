@@ -79,17 +79,18 @@ _CODE = re.compile(r"[!\w$.]*,[A-Za-z_$][\w$]*:|.{0,60}?(?:=>|\(0,|\)\{|\}\)|,\w
 # Values without a digit that are no passwords, although they follow the name of one in a file of settings: types,
 # states, labels, where the password is, and names of variables that have one.
 _SETTINGS = frozenset(
-    "string select checkbox varchar nvarchar secretstr boolean integer number object array nullable optional required "
-    "mandatory default defaults undefined hidden visible shown enabled disabled unset unknown masked removed deleted "
-    "encrypted hashed salted plain plaintext cleartext text bcrypt scrypt argon crypt pbkdf kerberos ldap oauth oidc "
-    "saml totp webauthn passkey vault keychain keyring keyvault keepass bitwarden lastpass onepassword environment "
-    "environ config configured prompt prompted stdin getpass value values input output placeholder example sample "
-    "changeme changeit replaceme dummy redacted same different match matched mismatch latest workspace identifier "
-    "username login label locked unlocked expired invalid correct incorrect wrong strong weak medium expires rotated "
-    "reset forgot forgotten change changed unchanged update updated create created delete show generate generated "
-    "random auto automatic manual manually interactive always never inherit internal external public private local "
-    "global sensitive confidential passord kodeord lozinka geslo sandi parola parole parool sifre jelszo pasahitza "
-    "contrasenya slaptazodis matkhau wachtwoord kennwort senha haslo heslo salasana losenord adgangskode".split()
+    "string settings options arguments select checkbox varchar nvarchar secretstr boolean integer number object array "
+    "nullable optional required mandatory default defaults undefined hidden visible shown enabled disabled unset "
+    "unknown masked removed deleted encrypted hashed salted plain plaintext cleartext text bcrypt scrypt argon crypt "
+    "pbkdf kerberos ldap oauth oidc saml totp webauthn passkey vault keychain keyring keyvault keepass bitwarden "
+    "lastpass onepassword environment environ config configured prompt prompted stdin getpass value values input "
+    "output placeholder example sample changeme changeit replaceme dummy redacted same different match matched "
+    "mismatch latest workspace identifier username login label locked unlocked expired invalid correct incorrect "
+    "wrong strong weak medium expires rotated reset forgot forgotten change changed unchanged update updated create "
+    "created delete show generate generated random auto automatic manual manually interactive always never inherit "
+    "internal external public private local global sensitive confidential passord kodeord lozinka geslo sandi parola "
+    "parole parool sifre jelszo pasahitza contrasenya slaptazodis matkhau wachtwoord kennwort senha haslo heslo "
+    "salasana losenord adgangskode".split()
 )
 _SETTING_PARTS = re.compile(r"pass|pwd|secret|token|key|cred|auth|hash|user|param|field|label", re.IGNORECASE)
 _TEMPLATE = re.compile(r"\$[({]|\{\{|%\(")

@@ -11,7 +11,7 @@ import pytest
 import sample_keys
 from sample_keys import BASE64, HEX, LETTERS, draw
 
-from kipu_filter_redact import Redact, assignments, forms, places, secret, tokens
+from kipu_filter_redact import Redact, assignments, forms, places, secret, tables, tokens
 
 
 def redacted(text: str) -> str:
@@ -126,6 +126,37 @@ PLACES = [
     "evil-winrm -i h -u a -p §",
     "nxc smb h -u a -p §",
     "mongodump --host h -u a -p=§",
+    "DB_PASSWORD = §",
+    "- name: DB_PASSWORD\n  value: §",
+    '        - name: POSTGRES_PASSWORD\n          value: "§"',
+    '{"name": "DB_PASSWORD", "value": "§"}',
+    '{"key": "password", "value": "§"}',
+    'name = "DB_PASSWORD"\nvalue = "§"',
+    '<property name="password" value="§"/>',
+    '<add key="Password" value="§" />',
+    '<input name="password" value="§">',
+    "db:5432:app:ana:§",
+    "*:*:*:ana:§\n",
+    "h ansible_ssh_pass=§ ansible_user=x",
+    "password=§&user=a",
+    "user=a&password=§",
+    'curl -d "password=§" x',
+    "curl -d 'user=ana&password=§' x",
+    "curl -F password=§ x",
+    "curl --data-urlencode 'password=§' x",
+    "setenv DB_PASSWORD §",
+    "ENV DB_PASSWORD §",
+    "setx DB_PASSWORD §",
+    'ConvertTo-SecureString "§" -AsPlainText -Force',
+    "CREATE USER ana PASSWORD '§'",
+    "database:\n  password: §\n",
+    'The password is "§".',
+    "Password: `§`",
+    "The password is `§`",
+    'network={\n ssid="x"\n psk="§"\n}',
+    "wpa_passphrase=§",
+    "| user | password |\n|---|---|\n| ana | § |\n",
+    "password: “§”",
 ]
 
 
@@ -160,6 +191,14 @@ PASSWORDS = [
     "pass-word: §",
     "passwordOld = '§'",
     '"password":\n    "§"',
+    "ana:§@10.0.0.1",
+    "ssh ana:§@db.acme.example",
+    "| user | password |\n|---|---|\n| ana | § |\n| bob | x |",
+    "Name;Passwort\nana;§\n",
+    "user\tpassword\nana\t§",
+    "user, password\nana, §\n",
+    "| Host | DB password | Note |\n|:--|--:|---|\n| a | `§` | b |\n",
+    "ｐａｓｓｗｏｒｄ：§",
 ]
 
 
@@ -202,6 +241,8 @@ KEYS = [
     "API_KEY_OLD=§",
     "api-key-2: §",
     'token = os.getenv("X", "§")',
+    "- name: API_TOKEN\n  value: §",
+    "| service | token |\n|---|---|\n| a | § |",
 ]
 
 
@@ -269,6 +310,18 @@ def test_a_line_end_hides_no_key(line_end, before, after):
     web_token = sample_keys.tokens()["JWT"][0]
     assert redacted("\n".join(web_token[i : i + 20] for i in range(0, len(web_token), 20))).count("\n") >= 3
     assert redacted(f"{GITHUB}\nAnd then") == "[redacted: GitHub token]\nAnd then"
+
+
+def test_a_login_in_base_64_is_replaced():
+    assert is_replaced("Basic §", base64.b64encode(b"ana:swordfish").decode())
+    assert redacted("Basic authentication, basic functionality") == "Basic authentication, basic functionality"
+
+
+def test_wide_letters_hide_no_secret():
+    wide = {code: 0xFEE0 + code for code in range(0x21, 0x7F)}
+    assert is_replaced("password: §", "hunter2hunter2".translate(wide))
+    assert is_replaced("§", GITHUB.translate(wide))
+    assert redacted("ＡＢＣ：１２３") == "ＡＢＣ：１２３"
 
 
 def test_a_key_in_base_64_is_replaced():
@@ -581,8 +634,73 @@ KEPT_LINES = [
     "export const a = 'sk-'\nconst b = 1234567890\n",
 ]
 
+# A text of tables and settings.
+KEPT_TABLES = r"""
+| user | password | role |
+|---|---|---|
+| ana | in the vault | admin |
+| bob | unchanged | admin |
+| eve | required | x |
+| tom | hashed | x |
+| max | - | x |
 
-@pytest.mark.parametrize("text", [*KEPT, *KEPT_LINES, "\n".join(KEPT)])
+| field | type |
+|---|---|
+| password | string |
+| token | string |
+
+| Endpoint | Token | Notes |
+|---|---|---|
+| /v1 | bearer | SHA256 |
+| /v2 | JWT | see RFC 7519 |
+
+user,password,token
+The users, passwords, and tokens are stored elsewhere.
+name, password, and more
+The name, the password, the token
+The password is "required".
+The password is `None`. The password is `str`. The password is `hashed`.
+Password: `string`
+password: `nullable`
+The password is `password_hash`.
+name: password
+value: string
+- name: password
+  type: string
+- name: DB_PASSWORD
+  valueFrom:
+    secretKeyRef: x
+- name: DB_PASSWORD
+  value: $(DB_PASSWORD)
+- name: DB_PASSWORD
+  value: "{{ .Values.password }}"
+{"name": "password", "value": ""}
+<input name="password" value="">
+<input name="password" value="{{ password }}">
+<option name="password" value="password">
+properties:
+  password: string
+  password: required
+Fields:
+  password: optional
+image: acme:1.2@sha256:abc
+mail ana:Ana.Smith@x.org or email:ana2024@x.org
+git@github.com:acme/app.git
+Basic authentication and basic functionality are described.
+Basic ABCDEFGHIJKL
+main.py:12:5:E501:Line
+setenv PASSWORD $X
+ENV PASSWORD
+The psk is in the vault. psk=WPA2
+TIMEOUT = retry
+PASSWORD = None
+PASSWORD = settings
+PASSWORD = getpass
+psql postgres password prompt
+"""
+
+
+@pytest.mark.parametrize("text", [*KEPT, *KEPT_LINES, "\n".join(KEPT), KEPT_TABLES])
 def test_what_is_no_secret_is_kept(text):
     filtered = Redact().filter(text, "memory/notes.md")
     assert (filtered.text, list(filtered.notices)) == (text, [])
@@ -595,7 +713,7 @@ def patterns() -> list[str]:
     """Return all patterns that are searched for in a whole text, or from a place in it."""
     found = [kind.pattern for kind in tokens._KINDS]
     found += [pattern for form in forms._FORMS for pattern in (form.pattern, form.parts, form.before)]
-    for module in (assignments, places, secret, tokens):
+    for module in (assignments, places, secret, tables, tokens):
         found += [value.pattern for value in vars(module).values() if isinstance(value, re.Pattern)]
     return found
 
@@ -649,6 +767,9 @@ def calls_to_filter(text: str) -> int:
             "ghp_a\n",
             "password\n",
             "password: |\n",
+            "a|password|b\n",
+            "|password|",
+            "user,password\n",
             "DB_PASSWORD=swordfish ",
         ),
         *(
