@@ -220,6 +220,11 @@ async def test_a_search_in_a_scope_embeds_its_own_chunks(tmp_path):
     assert not any("walnut" in text for texts in embedder.calls for text in texts)
 
 
+async def test_another_embedder_answers_for_a_scope_once_its_own_chunks_are_embedded(tmp_path):
+    mine, others = {"a.md": "redis came"}, {"theirs/b.md": many(600, "walnut redis")}
+    await compare(tmp_path, mine, others, "redis", embedder=HashingEmbedder(salt="other"))
+
+
 async def test_a_file_that_comes_from_another_scope_is_new(tmp_path):
     write(tmp_path, {"bob/a.md": "redis\n"})
     config = configure(tmp_path, strategy="keyword")
