@@ -221,7 +221,8 @@ async def test_a_search_in_a_scope_embeds_its_own_chunks(tmp_path):
 
 
 async def test_another_embedder_answers_for_a_scope_once_its_own_chunks_are_embedded(tmp_path):
-    mine, others = {"a.md": "redis came"}, {"theirs/b.md": many(600, "walnut redis")}
+    # More of others than a search embeds.
+    mine, others = {"a.md": "redis came"}, {f"theirs/{number}.md": f"walnut {number}" for number in range(300)}
     await compare(tmp_path, mine, others, "redis", embedder=HashingEmbedder(salt="other"))
 
 
