@@ -58,11 +58,12 @@ async def ask(workspace: Path, scope: str | None, queries: list[str], embedder: 
 async def compare(folder: Path, mine: dict[str, str], others: dict[str, str], query: str, **options: Any) -> None:
     """Check that a scope has the same results with and without the files of others."""
     shared, alone = folder / "shared", folder / "alone"
-    write(shared, {f"mine/{path}": text for path, text in mine.items()} | others)
-    write(alone, {f"mine/{path}": text for path, text in mine.items()})
-    alone.mkdir(exist_ok=True)
     for workspace in (shared, alone):
+        workspace.mkdir(exist_ok=True)
+        write(workspace, {f"mine/{path}": text for path, text in mine.items()})
         async with Memory(configure(workspace)) as memory:
+            await memory.index()
+            write(workspace, others if workspace == shared else {})
             await memory.index()
     assert await ask(shared, "mine", [query], **options) == await ask(alone, "mine", [query], **options)
 
