@@ -196,6 +196,23 @@ def test_decisions_are_numbered_in_order_and_dated():
     assert [title for title, start in titles if not re.match(r"\d{4}-\d\d-\d\d", start)] == []
 
 
+PROMISE = re.compile(r"^- .*?(?=^- |^\S|\Z)", re.MULTILINE | re.DOTALL)
+PROOF = re.compile(r"<!-- (?P<path>\S+)::(?P<test>\w+) -->")
+
+
+def test_every_promise_of_the_page_on_security_names_tests_of_it():
+    page = (ROOT / "docs/explanation/security.md").read_text("utf-8")
+    promises = [
+        promise
+        for part in re.findall(r"^Promised.*?:\n\n(.*?)(?=^Not promised|^## |\Z)", page, re.MULTILINE | re.DOTALL)
+        for promise in PROMISE.findall(part)
+    ]
+    assert len(promises) >= 15
+    assert [promise for promise in promises if PROOF.search(promise) is None] == []
+    proofs = [(ROOT / proof["path"], proof["test"]) for proof in PROOF.finditer(page)]
+    assert [test for path, test in proofs if f"def {test}(" not in path.read_text("utf-8")] == []
+
+
 def first_block(page: Path) -> str:
     runs = [block for block in blocks_of(page) if block.language in ("console", "python") and not block.excuse]
     return runs[0].text if runs else BEGINNING
