@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 import textwrap
+from datetime import datetime, timedelta, timezone, tzinfo
 
 import pytest
 
@@ -166,6 +167,90 @@ async def test_a_long_mark_of_a_quotation_is_quoted(memory, write, unit):
 async def test_an_excessive_argument_is_refused(memory, arguments):
     with pytest.raises(QueryError):
         await memory.search("apple", **arguments)
+
+
+NO_UNICODE = "\ud800"
+NO_NAME = r"must be .* in valid Unicode, not '\\ud800'\."
+PLACE = {"path": "memory/a.md", "start": 1}
+
+
+@pytest.mark.parametrize(
+    ("method", "arguments", "message"),
+    [
+        ("remember", {"text": "apples", "supersedes": NO_UNICODE}, f"supersedes {NO_NAME}"),
+        (
+            "remember",
+            {"text": "apples", "supersedes": f"memory/{NO_UNICODE}.md:3"},
+            r"supersedes must be .*, not 'memory/\\ud800",
+        ),
+        ("forget", {"chunk": NO_UNICODE}, f"chunk {NO_NAME}"),
+        ("edit", {"text": "pears", "chunk": NO_UNICODE}, f"chunk {NO_NAME}"),
+        ("move", {"to": "b.md", "chunk": NO_UNICODE}, f"chunk {NO_NAME}"),
+        ("find_chunk", {"chunk": NO_UNICODE}, f"chunk {NO_NAME}"),
+        ("search", {"query": "apples", "strategy": NO_UNICODE}, f"strategy {NO_NAME}"),
+        ("reindex", {"embedder": NO_UNICODE}, f"embedder {NO_NAME}"),
+        ("search", {"query": "apples", "max_results": 10**5000}, "max_results is too large: a number of 16,610 bits"),
+        ("search", {"query": -(10**5000)}, "query is too large"),
+        ("read", {"path": "memory/a.md", "start": 10**5000}, "start is too large"),
+        ("recall", {"query": "apples", "as_of": 10**5000}, "as_of is too large"),
+        ("search", {"query": "apples", "explain_path": 5}, "explain_path must be a path, not int"),
+        ("read", {"path": b"memory/a.md"}, "path must be a path, not bytes"),
+        ("add", {"path": ["memory/a.md"]}, "path must be a path, not list"),
+        ("remember", {"text": "apples", "file": b"a.md"}, "file must be a path, not bytes"),
+        ("move", {"to": 5, **PLACE}, "to must be a path, not int"),
+    ],
+)
+async def test_an_argument_of_no_use_is_an_error_before_any_work(memory, write, method, arguments, message):
+    write("memory/a.md", "apples")
+    with pytest.raises(QueryError, match=message):
+        await getattr(memory, method)(**arguments)
+    first, *rest = arguments.items()
+    with pytest.raises(QueryError, match=message):
+        await getattr(memory, method)(first[1], **dict(rest))
+
+
+@pytest.mark.parametrize("days", [999_999_999, -999_999_999])
+async def test_an_age_that_no_file_has_is_an_error(memory, days):
+    with pytest.raises(QueryError, match="older_than must be a date or a number of days"):
+        await memory.compact(older_than=timedelta(days=days))
+
+
+@pytest.mark.parametrize("path", [None, "a\0b"])
+async def test_what_no_path_can_be_is_an_error(memory, path):
+    for method in (memory.read, memory.add, memory.undo_compact):
+        with pytest.raises(MemoryFileError, match="is not a valid path"):
+            await method(path)
+
+
+async def test_the_text_of_an_error_is_valid_unicode(memory):
+    with pytest.raises(MemoryFileError) as caught:
+        await memory.add("memory/\udcff.md")
+    assert str(caught.value) == "memory/\\udcff.md does not exist, or is not a file."
+
+
+class NoZone(tzinfo):
+    def utcoffset(self, _):
+        raise RuntimeError("no zone")
+
+
+@pytest.mark.parametrize("zone", [NoZone(), timezone(timedelta(hours=-23, minutes=-59))])
+async def test_a_day_is_that_of_its_calendar_whatever_its_zone(memory, write, zone):
+    write("memory/2026-11-28.md", "apples")
+    write("memory/2026-11-30.md", "apples")
+    moment = datetime(2026, 11, 29, 23, 59, tzinfo=zone)
+    assert [found.path for found in await memory.search("apples", since=moment)] == ["memory/2026-11-30.md"]
+    assert [found.path for found in await memory.search("apples", until=moment)] == ["memory/2026-11-28.md"]
+    assert await memory.compact(older_than=datetime(2026, 11, 1, tzinfo=zone)) is None
+
+
+@posix_only
+@pytest.mark.parametrize("zone", ["XXX+24:59:59", "XXX-24:59:59", "<\x9b>5", "nowhere"])
+def test_any_zone_of_the_machine_has_a_day(zone):
+    program = "from kipu import MemoryConfig; print(MemoryConfig().today())"
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=False, env={**os.environ, "TZ": zone}
+    )
+    assert (done.returncode, len(done.stdout)) == (0, 11), done.stderr
 
 
 @posix_only

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import stat
+import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -221,10 +222,10 @@ class MemoryConfig:
 
     def today(self) -> date:
         """Return the current day in the time zone of the workspace."""
-        from datetime import datetime
+        from datetime import date, datetime
 
         if not self.timezone:
-            return datetime.now().astimezone().date()
+            return date(*time.localtime()[:3])
         from zoneinfo import ZoneInfo
 
         return datetime.now(ZoneInfo(self.timezone)).date()

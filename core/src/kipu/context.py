@@ -42,7 +42,7 @@ class Context:
         :raises OutsideScopeError: it belongs to another scope. A link of that scope does not show where it leads.
         :raises OutsideWorkspaceError: it leads out of the workspace.
         """
-        plain = self.workspace.plain_name_of(os.fspath(path))
+        plain = self.workspace.plain_name_of(str(path))
         try:
             real = self.workspace.locate(path)
         except OutsideWorkspaceError:

@@ -78,6 +78,9 @@ class KipuError(Exception):
 
     exit_code = 1
 
+    def __str__(self) -> str:
+        return super().__str__().encode("utf-8", "backslashreplace").decode("utf-8")  # it may name any file
+
 
 class ConfigurationError(KipuError):
     """An option that does not exist, or an invalid value: in ``kipu.toml``, in the environment or in Python."""

@@ -9,10 +9,11 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
+from .arguments import check_arguments
 from .components import Components
 from .config import MemoryConfig, load_config
 from .context import Context
-from .errors import ConfigurationError, QueryError
+from .errors import ConfigurationError
 from .index.database import Database
 from .index.file import INDEX_FILE
 from .indexing.indexer import ignore_progress
@@ -61,10 +62,10 @@ def _public(method: Method) -> Method:
     async def public(self: Memory, *arguments: Any, **options: Any) -> Any:
         context = self._context
         context.database.check_open()
+        check_arguments(dict(zip(method.__code__.co_varnames[1:], arguments, strict=False)) | options)
         with context.notices.collect() as notices:
             await self._finish_interrupted()
-            answer = await method(self, *arguments, **options)
-        return with_notices(answer, notices)
+            return with_notices(await method(self, *arguments, **options), notices)
 
     return cast("Method", public)
 
@@ -75,8 +76,8 @@ class Memory:
     Use it as ``async with Memory("project") as memory``, or close it with `close`.
 
     :param workspace: a directory, whose ``kipu.toml`` is read if it has one; or a `MemoryConfig`.
-    :param scope: the id of a user, an agent or a team, any text: the memory then writes to one source of that id alone,
-        and sees no other.
+    :param scope: the id of a user, an agent or a team, any text that is not blank: the memory then writes to one source
+        of that id alone, and sees no other.
     :param background: whether what a search leaves to be embedded is embedded in the background.
     :raises WorkspaceNotFoundError: the directory does not exist; it is never created by opening it.
     :raises ConfigurationError: an option does not exist, or has an invalid value.
@@ -204,8 +205,6 @@ class Memory:
         :raises ConfigurationError: none is named, none is configured, and the offline one is not installed; or it has
             a required option, which only ``kipu.toml`` can give.
         """
-        if embedder is not None and not isinstance(embedder, str):
-            raise QueryError(f"embedder must be the name of an embedder, not {embedder!r}.")
         embedders = self._synchronizer.embeddings.embedders
         chosen = await (embedders.configured() if embedder is None else embedders.named(embedder))
         if chosen is None:
@@ -274,8 +273,6 @@ class Memory:
             as_of=as_of,
             today=self.config.today(),
         )
-        if strategy is not None and not isinstance(strategy, str):
-            raise QueryError(f"strategy must be the name of a strategy, not {strategy!r}.")
         if min_score is not None:
             options["min_score"] = min_score
         return await self._search.search(

@@ -79,3 +79,41 @@ def test_control_characters_are_escaped(text, shown):
 
 def test_line_feeds_can_be_kept():
     assert escape("a\nb\x1b", keep="\n") == "a\nb\\x1b"
+
+
+CONTROLS = "\x7f\x85\x9b\u061c\u200b\u200e\u2028\u202e\u2066\u2069\ufeff\U000e0041"
+
+
+@pytest.mark.parametrize("command", ["search", "recall"])
+def test_json_shows_no_character_that_controls_a_terminal(kipu, write, command):
+    write("memory/a.md", f"valkey caf\u00e9 \u65e5\u672c {CONTROLS}end\n")
+    done = kipu(command, "valkey", "--json")
+    assert not set(CONTROLS) & set(done.out)
+    assert "caf\u00e9 \u65e5\u672c" in done.out
+    found = done.json
+    texts = (
+        found["text"] if command == "recall" else (found["results"] if isinstance(found, dict) else found)[0]["text"]
+    )
+    assert f"\u65e5\u672c {CONTROLS}end" in texts or command == "recall"
+
+
+@pytest.mark.parametrize(
+    "arguments", [("\x9b31m",), ("search", "x", "--a\x9b31m"), ("demo", "\x9b31m", "x"), ("-p", "\x9b31m", "plugins")]
+)
+def test_a_wrong_argument_is_quoted_with_escapes(kipu, arguments):
+    done = kipu(*arguments)
+    assert (done.code, "\x9b" in done.err) == (2, False)
+    assert "\\x9b31m" in done.err or "unexpected" in done.err
+
+
+def test_a_folder_is_named_with_escapes(kipu):
+    for command in ("init", "demo"):
+        done = kipu(command, f"{command}\x9b31m")
+        assert (done.code, "\x9b" in done.out + done.err, "\\x9b31m" in done.out) == (0, False, True)
+
+
+@pytest.mark.parametrize("days", ["9" * 5000, "\u0664\u0662" * 9])
+def test_a_number_of_days_that_is_too_long_is_an_error(kipu, days):
+    done = kipu("compact", "--older-than", days)
+    assert (done.code, "Traceback" in done.err) == (2, False)
+    assert "--older-than must be a date or a number of days" in done.err

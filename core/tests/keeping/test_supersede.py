@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
 import pytest
@@ -100,6 +101,13 @@ async def test_a_successor_is_named_by_the_line_of_its_entry(notebook, workspace
     line = lines.index("- office in Cologne") + 1
     (outdated,) = [result.outdated for result in await notebook.search("office") if result.outdated]
     assert outdated.startswith(f"superseded by memory/facts.md:{line}")
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no such names")
+async def test_a_place_may_be_in_a_file_with_a_line_feed_in_its_name(notebook, workspace, write):
+    write("memory/two\nlines.md", "# Facts\n\n- office in Bonn\n")
+    await notebook.remember("office in Cologne", supersedes="memory/two\nlines.md:3")
+    assert "superseded_by: " in (workspace / "memory/two\nlines.md").read_text("utf-8")
 
 
 async def test_a_superseded_entry_is_not_superseded_by_another_one(notebook, workspace):

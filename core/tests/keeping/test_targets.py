@@ -47,10 +47,11 @@ async def test_of_a_file_whose_name_is_not_unicode_only_the_whole_is_moved(memor
         memory.move("b.md", path=path, start=1),
         memory.forget(path=path, start=1),
         memory.read(path),
-        memory.remember("new", supersedes=f"{path}:1"),
     ):
         with pytest.raises(MemoryFileError, match=r"'memory/a\\udcff\.md' is not a valid path .* not valid UTF-8"):
             await work
+    with pytest.raises(QueryError, match=r"such as memory/a\.md:3-4 in valid Unicode, not 'memory/a\\udcff\.md:1'"):
+        await memory.remember("new", supersedes=f"{path}:1")
     assert (workspace / path).read_text("utf-8") == "- one\n- two\n"
     assert not (workspace / ".kipu/forgetting").exists()
     assert [file.name for file in (workspace / "memory").iterdir()] == [os.path.basename(path)]

@@ -217,16 +217,24 @@ def _run(arguments: list[str] | None) -> Any:
     except click.exceptions.Exit as error:
         return error.exit_code
     except click.ClickException as error:
-        try:
-            error.show()
-        except OSError:
-            silence(2)
+        _show(error)
         return error.exit_code
     except (click.Abort, KeyboardInterrupt):
         print_error("Interrupted. What was done so far is kept.")
         return 130
     except Exception as error:
         return _explain(error)
+
+
+def _show(error: click.ClickException) -> None:
+    """Print a usage error, which may quote an argument."""
+    import io
+
+    from .output import escape
+
+    shown = io.StringIO()
+    error.show(shown)
+    print_error(escape(shown.getvalue().rstrip("\n"), keep="\n"))
 
 
 def _explain(error: Exception) -> int:

@@ -13,6 +13,7 @@ import click
 from ..config import CONFIG_FILE
 from ..demo import SEARCHES
 from .common import folder_to_make, load_plugins, open_memory, run, shared_options
+from .output import escape
 from .search import as_json, print_result
 
 if TYPE_CHECKING:
@@ -45,7 +46,8 @@ def demo_command(output: Output, workspace: Path, folder: Path | None) -> None:
                     report = await memory.index(on_progress=on_progress, on_embedding=on_embedding)
                 output.notices(report.notices)
             if not output.json:
-                output.line(f"{folder}: {report.added or report.unchanged} memory files, {report.chunks} chunks.\n")
+                files = report.added or report.unchanged
+                output.line(f"{escape(str(folder))}: {files} memory files, {report.chunks} chunks.\n")
             for search in SEARCHES:
                 options: dict[str, Any] = dict(search.options)
                 results = await memory.search(search.query, max_results=_SHOWN, **options)
@@ -62,7 +64,7 @@ def demo_command(output: Output, workspace: Path, folder: Path | None) -> None:
         output.data({"workspace": str(folder.resolve()), "searches": found})
         return
     output.line("Now try your own, and read or change the notes with any editor:")
-    output.line(f"  cd {shlex.quote(str(folder))}")
+    output.line(f"  cd {escape(shlex.quote(str(folder)))}")
     output.line('  kipu search "HOLD_TTL_SECONDS" --since 2026-10-01 --full')
     output.line("  kipu files --source juno")
     output.line("  kipu status")

@@ -95,7 +95,7 @@ async def compact_command(
         compacted = await memory.undo_compact(undo)
     else:
         output.waiting("Asking the model")
-        age = int(older_than) if older_than.isdecimal() else older_than
+        age = int(older_than) if older_than.isdecimal() and len(older_than) < 10 else older_than
         compacted = await memory.compact(source, age, dry_run=dry_run, **options)
         if compacted is None and source is not None:
             sources = (await memory.status()).sources

@@ -15,6 +15,7 @@ from ..index.file import make_hidden_folder
 from ..plugins.kinds import KINDS
 from ..workspace.paths import HIDDEN_FOLDER, MEMORY_FOLDER
 from .common import folder_to_make, shared_options
+from .output import escape
 
 if TYPE_CHECKING:
     from .output import Output
@@ -95,7 +96,7 @@ def init_command(output: Output, workspace: Path, folder: Path | None) -> None:
     if output.json:
         output.data({"workspace": str(root.resolve()), "made": made})
         return
-    output.line(f"{root.resolve()}: {'created ' + ', '.join(made) if made else 'is already a workspace'}")
+    output.line(f"{escape(str(root.resolve()))}: {'created ' + ', '.join(made) if made else 'is already a workspace'}")
     if not made:
         return
     output.note(

@@ -33,19 +33,14 @@ class Output:
 
     def data(self, value: Any) -> None:
         """Print a value as one JSON document."""
-        import json
-
-        self.line(json.dumps(value, ensure_ascii=False, indent=2, default=_plain))
+        self.line(_json(value, indent=2))
 
     def data_line(self, value: Any) -> None:
         """Print a text, or a value as one line of JSON, and flush it.
 
         :raises BrokenPipeError: the reader has closed the pipe.
         """
-        import json
-
-        text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=_plain)
-        click.echo(text, file=self._stdout)
+        click.echo(value if isinstance(value, str) else _json(value), file=self._stdout)
         self._stdout.flush()
 
     def line(self, text: str = "") -> None:
@@ -166,6 +161,17 @@ def count(number: int, what: str) -> str:
 def missing_folder(folder: str) -> str:
     """Return the message for a folder that is missing although the index has files of it."""
     return f"{folder} is missing; what was indexed of it is kept. If it is gone for good: kipu index --prune"
+
+
+def _json(value: Any, indent: int | None = None) -> str:
+    """Return a value as JSON, with escapes for characters that control a terminal, or that it does not show."""
+    import json
+
+    text = json.dumps(value, ensure_ascii=False, indent=indent, default=_plain)
+    if text.isascii() and "\x7f" not in text:
+        return text
+    shown = (char if char.isprintable() or char == "\n" else json.dumps(char)[1:-1] for char in text)
+    return "".join(shown).replace("\x7f", "\\u007f")  # which json leaves as it is
 
 
 def _plain(value: Any) -> Any:

@@ -36,7 +36,7 @@ class _Place(click.ParamType[Any]):
     """One word that names a chunk, a file, or lines of a file."""
 
     name = "place"
-    _LINES = re.compile(r"(?P<path>.+):(?P<start>[0-9]+)(?:-(?P<end>[0-9]+))?")
+    _LINES = re.compile(r"(?P<path>.+):(?P<start>[0-9]+)(?:-(?P<end>[0-9]+))?", re.DOTALL)
     _CHUNK = re.compile(r"[0-9a-f]{16}")
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:

@@ -46,6 +46,7 @@ fewer notes that say all that is still worth knowing.
 - If nothing in them is worth keeping, answer with {nothing} and nothing else.
 """
 _KEY = "summary_of"  # of the front matter of a summary
+_MOST_DAYS = 100_000
 _OLDER_THAN_DAYS = 30
 _MAX_TOKENS = 20_000
 
@@ -161,10 +162,10 @@ def _first_day_to_keep(older_than: int | timedelta | date | str | None, today: d
         except ValueError:
             raise QueryError(f"older_than must be a date or a number of days, not {older_than!r}.") from None
     if isinstance(older_than, date):
-        return older_than
+        return date(older_than.year, older_than.month, older_than.day)  # it may be a datetime
     if type(older_than) is int and older_than >= 0:
-        older_than = timedelta(days=min(older_than, 100_000))
-    if not isinstance(older_than, timedelta):
+        older_than = timedelta(days=min(older_than, _MOST_DAYS))
+    if not isinstance(older_than, timedelta) or abs(older_than.days) > _MOST_DAYS:
         raise QueryError(f"older_than must be a date or a number of days, not {older_than!r}.")
     return today - older_than
 

@@ -45,7 +45,7 @@ __all__ = [
     "resolve_place",
 ]
 
-_LINES = re.compile(r"(?P<path>.+):(?P<start>[1-9][0-9]*)(?:-(?P<end>[1-9][0-9]*))?")
+_LINES = re.compile(r"(?P<path>.+):(?P<start>[1-9][0-9]*)(?:-(?P<end>[1-9][0-9]*))?", re.DOTALL)
 
 
 class Target(NamedTuple):
@@ -181,8 +181,6 @@ def _comparable(text: str) -> str:
 
 async def resolve_place(context: Context, place: str) -> Target:
     """Return the lines that are named in one text: a chunk, or a path and lines such as ``memory/a.md:3-4``."""
-    if not isinstance(place, str):
-        raise QueryError(f"Name a chunk, or a path and lines such as memory/a.md:3-4, not {place!r}.")
     if found := _LINES.fullmatch(place):
         start, end = int(found["start"]), int(found["end"] or found["start"])
         return await resolve(context, None, found["path"], start, end)
@@ -229,8 +227,6 @@ async def find_chunk(context: Context, name: str) -> StoredChunk:
 
     :raises ChunkNotFoundError: the index does not have it, or it belongs to another scope.
     """
-    if not isinstance(name, str):
-        raise QueryError(f"chunk must be the name of a chunk, as a search returns it, not {name!r}.")
     async with context.database.reader() as connection:
         chunks = await select_chunks(connection, "WHERE chunks.chunk = ?", (name,))
     for chunk in chunks:

@@ -167,8 +167,8 @@ class Workspace:
         """
         try:
             real = os.path.realpath(os.path.join(self._real_root, os.path.expanduser(os.fspath(path))))
-        except ValueError as error:
-            raise MemoryFileError(f"{os.fspath(path)!r} is not a valid path: {error}.") from None
+        except (TypeError, ValueError) as error:
+            raise MemoryFileError(f"{str(path)!r} is not a valid path: {error}.") from None
         if not self.allows(real):
             if is_inside(real, self._real_root):
                 raise OutsideWorkspaceError(

@@ -1,7 +1,7 @@
 """Scopes: a memory that writes to, and sees, one source only.
 
-A scope has an id, which may be any text: a user's number, an e-mail address, an emoji. Its source is a folder below
-``memory/`` that belongs to no other id, however the file system treats upper case and Unicode.
+A scope has an id, any text that is not blank: a user's number, an e-mail address, an emoji. Its source is a folder
+below ``memory/`` that belongs to no other id, however the file system treats upper case and Unicode.
 """
 
 from __future__ import annotations
@@ -31,10 +31,12 @@ _NO_FOLDER = re.compile(r'[/\\\0-\x1f\x7f<>:"|?*]')
 def label_of(scope: Any) -> str:
     """Return the source of a scope: its id if that is a safe folder name, else a readable part of it and a hash.
 
-    :raises ConfigurationError: the id is no text, or empty.
+    :raises ConfigurationError: the id is no text, blank, or has a NUL character.
     """
-    if not isinstance(scope, str) or not scope:
-        raise ConfigurationError(f"scope must be the id of a scope, a text that is not empty, not {scope!r}.")
+    if not isinstance(scope, str) or not scope.strip() or "\0" in scope:
+        raise ConfigurationError(
+            f"scope must be the id of a scope, a text that is not blank and has no NUL character, not {scope!r}."
+        )
     is_free = scope not in _RESERVED and scope.split(".", maxsplit=1)[0] not in _DEVICES
     # A folder with the name of a memory file would take the place of that file.
     if _SAFE.fullmatch(scope) and is_free and not is_memory_file_name(scope):
@@ -78,7 +80,7 @@ class Scope:
     def of(cls, id: Any) -> Scope:
         """Return the scope with that id; None is everything.
 
-        :raises ConfigurationError: the id is no text, or empty.
+        :raises ConfigurationError: the id is no text, blank, or has a NUL character.
         """
         return cls() if id is None else cls(label_of(id), id)
 
