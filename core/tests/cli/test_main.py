@@ -611,3 +611,22 @@ def test_a_failing_observer_is_reported_and_the_results_are_printed(kipu, site, 
     done = kipu("search", "valkey")
     assert (done.code, done.out.partition("  ")[0]) == (0, "1. memory/a.md:1")
     assert done.err == 'The plugin "kipu-observer 1.0 (observer)" failed in kipu_indexed: OSError: no disk.\n'
+
+
+def test_a_plugin_whose_task_ignores_its_cancellation_does_not_hold_up_the_end(process, site, write):
+    site.plugin(
+        "kipu-strategy-endless",
+        "import asyncio, attrs\nfrom kipu import hookimpl\n"
+        "@attrs.frozen\nclass Endless:\n"
+        "    async def search(self, query, index):\n"
+        "        while True:\n            try:\n                await asyncio.sleep(9)\n"
+        "            except BaseException:\n                pass\n"
+        "@hookimpl\ndef kipu_register_strategies(register):\n    register('endless', Endless)\n",
+    )
+    write("kipu.toml", "[plugins]\ntime_limit = 0.5\n[search]\nstrategy = 'endless'\n")
+    write("memory/a.md", "valkey")
+    done = process("search", "valkey")
+    assert done.returncode == 1
+    assert (
+        "took more than 0.5 seconds in this search and was abandoned. 1 of its calls still run." in done.stderr.decode()
+    )

@@ -168,6 +168,10 @@ def kipu() -> None:
     """
 
 
+UNENDED: set[Any] = set()
+"""Tasks of plugins that ignored their cancellation."""
+
+
 def main(arguments: list[str] | None = None) -> None:
     """Run the command line and exit with one of the codes of ``docs/reference/commands.md``."""
     # Starting makes many objects that all stay: collecting garbage among them takes a twelfth of a whole call.
@@ -187,6 +191,9 @@ def main(arguments: list[str] | None = None) -> None:
         silence(1)
     # At exit, Python collects garbage among all remaining objects, which takes a tenth of a whole call.
     gc.freeze()
+    if UNENDED:  # Python would wait for their end
+        sys.stderr.flush()
+        os._exit(code or 0)
     sys.exit(code)
 
 

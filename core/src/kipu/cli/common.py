@@ -18,6 +18,7 @@ from ..memory import Memory
 from ..plugins.manager import Plugins
 from ..plugins.records import disabled_by_environment
 from ..workspace.paths import HIDDEN_FOLDER, MEMORY_FOLDER, Workspace
+from . import UNENDED
 from .output import Output
 
 if TYPE_CHECKING:
@@ -37,6 +38,8 @@ __all__ = [
 ]
 
 Answer = TypeVar("Answer")
+
+_END_SECONDS = 2.0
 
 # The commands print the problems of plugins themselves; without a handler, Python would print them a second time.
 logging.getLogger("kipu").addHandler(logging.NullHandler())
@@ -228,7 +231,18 @@ def open_memory(workspace: Path, output: Output, scope: str | None = None) -> Me
 
 
 def run(work: Coroutine[Any, Any, Answer]) -> Answer:
-    """Run asynchronous work to its end."""
+    """Run asynchronous work to its end. `asyncio.run` would wait for a plugin's task that ignores its cancellation."""
     import asyncio
 
-    return asyncio.run(work)
+    loop = asyncio.new_event_loop()
+    try:
+        return loop.run_until_complete(work)
+    finally:
+        tasks = asyncio.all_tasks(loop)
+        for task in tasks:
+            task.cancel()
+        if tasks:
+            UNENDED.update(loop.run_until_complete(asyncio.wait(tasks, timeout=_END_SECONDS))[1])
+        loop.run_until_complete(loop.shutdown_asyncgens())
+        loop.run_until_complete(loop.shutdown_default_executor())
+        loop.close()
