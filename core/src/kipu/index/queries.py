@@ -160,12 +160,10 @@ async def select_chunks(
         found += await connection.execute_fetchall(f"SELECT id, text FROM metadata WHERE id IN ({marks})", batch)
     try:
         metadata = {id: json.loads(text) for id, text in found}
-        columns: list[Any] = [
-            [*row[:4], _date(row[4]), *row[5:11], metadata[row[11]] if row[11] else {}] for row in rows
-        ]
+        full: list[Any] = [[*row[:4], _date(row[4]), *row[5:11], metadata[row[11]] if row[11] else {}] for row in rows]
     except (KeyError, ValueError) as error:
         raise IndexDamageError(f"the metadata of a chunk cannot be read: {error}") from error
-    return [StoredChunk(*each) for each in columns]
+    return [StoredChunk(*row) for row in full]
 
 
 async def load_chunks(connection: aiosqlite.Connection, ids: Iterable[int]) -> dict[int, StoredChunk]:

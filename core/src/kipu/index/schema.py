@@ -48,6 +48,7 @@ CREATE TABLE metadata (
     valid_until TEXT
 );
 CREATE INDEX metadata_by_entry ON metadata(entry) WHERE entry IS NOT NULL;
+CREATE INDEX metadata_by_successor ON metadata(superseded_by) WHERE superseded_by IS NOT NULL;
 CREATE TABLE chunks (
     id INTEGER PRIMARY KEY AUTOINCREMENT,
     file_id INTEGER NOT NULL REFERENCES files(id),
