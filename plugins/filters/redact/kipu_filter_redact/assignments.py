@@ -15,6 +15,7 @@ from .values import (
     is_named_password,
     is_password_in_prose,
     is_plain_password,
+    is_unmistakable,
     is_words,
     may_be_secret,
 )
@@ -79,14 +80,17 @@ _LINE_ENDS = r"\n\r\v\f\x1c-\x1e\x85\u2028\u2029"
 _FOR = "for|of|to|on|at|in|für|fürs|zum|zur|vom|von|des|der|im|de|del|du|pour|para|do|da|per|di"
 _IS = "is|ist|est|es|è|é|är|jest|lautet|war|was|wird|will[ ]be"
 _NOW = "now|still|currently|jetzt|nun|set[ ]to|changed[ ]to"
+_TYPE = r":[ ]?[A-Za-z]\w{0,20}[ ]=(?=[ ])"  # the type of a variable, before the sign
+# Between a name and a value that can only be a password.
+_LOOSE_WORDS = "changed|set|updated|reset|rotated|now|to|as|new|is|was|be|should|auf|zu|ist"
 _VALUE = re.compile(
     rf"""
     {_SUFFIX}
-    (?:[*_~]{{1,3}}|(?P<closing>\\?["'`]|&quot;|%22)\]?)?
+    (?:[*_~]{{1,3}}|(?P<closing>\\?["'`]|&quot;|%22)\]?|\](?=[ ]?=))?
     (?:
         (?:{_GAP}\([^()\n]{{1,40}}\) | {_GAP}(?:{_FOR}){_GAP}[^\n:=|"`]{{1,40}}?)?
         (?:
-            (?:{_GAP}(?:{_IS})(?:{_GAP}(?:{_NOW}))?)?{_GAP}{{0,20}}(?P<sign>:=|:-|=>|={{1,3}}|→|:|：|＝|%3[AaDd])
+            (?:{_GAP}(?:{_IS})(?:{_GAP}(?:{_NOW}))?)?{_GAP}{{0,20}}(?P<sign>{_TYPE}|:=|:-|=>|={{1,3}}|→|:|：|＝|%3[AaDd])
             (?:%20|\+)?(?:[*_~]{{1,3}}(?={_GAP}))?{_GAP}{{0,20}}
             (?P<newline>(?:[|>\\(][+-]?)?\r?\n{_GAP}{{0,20}})?
           | {_GAP}(?P<verb>{_IS}){_GAP}(?:(?:{_NOW}){_GAP})?
@@ -100,9 +104,11 @@ _VALUE = re.compile(
       | (?P<fallback>[ ](?:\|\||\?\?|\?:)[ ])(?=\\?["'])
       | (?P<call>\()[ \t]{{0,4}}(?=\\?["'])
       | (?P<element>>)
-      | (?P<space>{_GAP})
+      | (?P<space>{_GAP})(?=[^\s;,~.])
+      | (?P<loose>(?:[ ](?:{_LOOSE_WORDS})){{0,3}}
+          (?:[^\w/]{{0,3}}[\r\n]{{1,4}}[ \t>A:=-]{{0,24}}[\r\n]{{0,4}}[ \t]{{0,8}} | [^\w/]{{1,6}}))
     )
-    \*{{0,2}}@?(?:
+    \*{{0,2}}@?(?:[uUbBrRfF]{{1,2}}(?=["']))?(?:
         (?P<quote>\\?["'`]|&quot;|%22) (?P<quoted>(?:(?!(?P=quote))[^{_LINE_ENDS}]){{4,2000}}) (?P=quote)
       | [“„«‘‚「『] (?P<typographic>[^“”„«»‘’‚「」『』{_LINE_ENDS}]{{4,200}}) [”“»’‘」』]
       | (?P<bare>[^\s"'`“”„«»「」『』]{{4,200}})
@@ -120,9 +126,9 @@ _OPTION = re.compile(r"--[\w-]{0,40}$")
 # Keys without a digit, where only a key can stand.
 _MIN_KEY_LENGTH = 8
 _SET_VARIABLE = re.compile(r"(?<!\w)(?:setenv|setx|ENV)[ ]{1,4}[A-Z][A-Z0-9_]{0,40}$")
-_TAG = re.compile(r"<[\w:.-]{0,40}$")
+_TAG = re.compile(r"""<[\w:.-]{0,40}(?:[ ][\w:.-]{1,20}=["'][\w.-]{0,40})?$""")
 # The next setting of a connection string.
-_NEXT = re.compile(r"[;&](?=[A-Za-z]\w{0,30}=)")
+_NEXT = re.compile(r"[;&,](?=[A-Za-z][\w.]{0,30}=)")
 _REST = re.compile(r"""[^\s"'`\[]++""")
 _VARIABLE = re.compile(r"[A-Z][A-Z0-9_]{0,60}=")
 # A line of few words before a name that the value is below of.
@@ -193,13 +199,13 @@ def _secret_of(text: str, name: re.Match[str], value: re.Match[str]) -> Secret |
     if (
         (value["element"] and not _TAG.search(before))
         or (name["key"] and _HARMLESS.search(before))
-        or (name["short"] and not value["sign"])
+        or (name["short"] and not (value["sign"] or value["loose"] or value["space"]))
         or (value["below"] and not _LABEL.search(before))
         or (value["call"] and not _SETTER.search(before))
         or (value["comma"] and not (value["closing"] and _ARGUMENT.search(before)))
     ):
         return None
-    if bare and (default := _DEFAULT.match(text, value.start("bare"))):
+    if bare and value["sign"] and (default := _DEFAULT.match(text, value.start("bare"))):
         secret = default["default"] or default["variable"]
         start = default.start("default" if default["default"] else "variable")
         found = is_plain_password(secret) if name["word"] else is_key(secret)
@@ -227,7 +233,9 @@ def _looks_secret(
     """Check that a value looks like a key, or a password, for what is before it."""
     secret = text[slice(*span)]
     if name["key"] is not None:
-        return is_key_in_prose(secret) if unsigned else is_key(secret)
+        return is_key_in_prose(secret) if unsigned else is_key(secret) and not value["loose"]
+    if value["loose"] or (name["short"] and not value["sign"]):
+        return is_unmistakable(secret)
     if not _is_password(text, span[0], secret, value):
         return False
     if unsigned or value["below"]:
@@ -238,14 +246,14 @@ def _looks_secret(
 def _is_setting(text: str, name: re.Match[str], value: re.Match[str], span: tuple[int, int]) -> bool:
     """Check that a value is where only a password can stand, so that it may have letters only."""
     secret = text[slice(*span)]
-    if name["short"] or not is_plain_password(secret):
+    if value["loose"] or (name["short"] and value["bare"] is None) or not is_plain_password(secret):
         return False
     if name["key"] and (len(secret) < _MIN_KEY_LENGTH or "/" in secret):
         return False
     certainty = place_of(text, name, value, span)
     if name["word"] and certainty == 2:
         return True
-    return certainty >= (1 if name["word"] else 2) and is_plain_password(secret, strict=True)
+    return certainty >= (2 if name["key"] else 1) and is_plain_password(secret, strict=True)
 
 
 def _is_line(text: str, secret: str, value: re.Match[str]) -> bool:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 import attrs
 
 from .secret import Secret
-from .values import is_key, is_password_in_prose, is_plain_password, may_be_secret
+from .values import is_key, is_password_in_prose, is_plain_password, is_unmistakable, may_be_secret
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -91,13 +91,15 @@ _FORMS = (
     # The same without a scheme, before a host with a dot.
     _form(
         "password",
-        r"""(?<![\w/.@:-])(?!(?:mailto|sips?|xmpp|acct|e-?mail|from|to|cc|bcc|by|contact|reply-to|\w?id|message-id|news):)"""
-        r"""[a-z][\w.-]{1,40}:"""
-        r"""(?P<secret>[^\s/:@"'`<>]{6,100})@(?=[\w-]{1,60}\.[\w.-]|localhost)""",
+        r""":(?P<secret>[^\s/:@"'`<>]{6,100})@(?=[\w-]{1,60}\.[\w.-]|localhost)""",
         is_password_in_prose,
         "@",
+        before=r"(?<![\w/.@:-])(?!(?:mailto|sips?|xmpp|acct|e-?mail|from|to|cc|bcc|by|contact|reply-to|\w?id|message-id|"
+        r"news)$)[a-z][\w.-]{1,40}$",
     ),
-    _form("bearer token", r"bearer[ ](?P<secret>[A-Za-z0-9_.~+/-]{16,2000}={0,2})", is_key, "bearer"),
+    _form("key", r"https?://(?P<secret>[A-Za-z0-9_-]{20,200})@(?=[\w\[])", is_key, "http://", "https://"),
+    _form("key", r"[?&](?:api_?)?key=(?P<secret>[\w-]{20,200})", is_key, "key="),
+    _form("bearer token", r"bearer:?[ ](?P<secret>[A-Za-z0-9_.~+/-]{16,2000}={0,2})", is_key, "bearer"),
     # RFC 9110 11.6.2: any scheme, and a token, or parameters one of which may be a token.
     _form(
         "authorization header",
@@ -133,8 +135,8 @@ _FORMS = (
     # An AWS key beside its id, as in `id:secret`, a table, a call or two lines.
     _form(
         "AWS secret access key",
-        r"(?:(?:akia|asia)[a-z0-9]{16}|aws access key\])(?=[^a-z0-9])[\s\S]{1,80}?"
-        r"(?<![a-z0-9/+=_.-])(?P<secret>[a-z0-9/+]{40})(?![a-z0-9/+=_-])",
+        r"(?:(?:akia|asia)[a-z0-9]{16}|aws access key\])(?=[^a-z0-9])"
+        r"(?:/|[\s\S]{1,80}?(?<![a-z0-9/+=_.-]))(?P<secret>[a-z0-9/+]{40})(?![a-z0-9/+=_-])",
         _is_mixed_key,
         "akia",
         "asia",
@@ -156,6 +158,16 @@ _FORMS = (
         "cred",
         "login",
         "zugangsdaten",
+    ),
+    # A password before its name: "... is the password", "use ... as password".
+    _form(
+        "password",
+        r"[ ](?:is|as|was|ist|als)[ ](?:(?:the|my|our|your|a|das|dein|mein)[ ])?(?:[a-z]{1,12}[ ])?"
+        r"pass(?:word|wort|code)",
+        is_unmistakable,
+        "passw",
+        "passc",
+        before=r"(?<!\S)[*_`\"']{0,3}(?P<secret>[^\s*`\"']{8,100})[*_`\"']{0,3}$",
     ),
     # --- Settings in two parts
     # A name and a value, as in manifests of Kubernetes, in XML and in forms.
@@ -291,12 +303,15 @@ def find_forms(text: str, lower: str) -> Iterator[Secret]:
             continue
         for match in _compiled(form.pattern).finditer(text):
             parts = _compiled(form.parts).finditer(text, *match.span("secret")) if form.parts else [match]
-            for part in parts:
+            before = _before(form, text, match.start())
+            if form.before and before is None:
+                continue
+            for part in [before] if before is not None and "secret" in before.re.groupindex else parts:
                 secret = part["secret"].rstrip(",;")
-                if may_be_secret(secret) and form.check(secret) and _is_after(form, text, match.start()):
+                if may_be_secret(secret) and form.check(secret):
                     yield Secret(part.start("secret"), part.start("secret") + len(secret), form.label)
 
 
-def _is_after(form: _Form, text: str, start: int) -> bool:
-    """Check what is before a match, if the form says so."""
-    return not form.before or _compiled(form.before).search(text, max(0, start - 80), start) is not None
+def _before(form: _Form, text: str, start: int) -> re.Match[str] | None:
+    """Return what is before a match, if the form says what it must be."""
+    return _compiled(form.before).search(text, max(0, start - 110), start) if form.before else None

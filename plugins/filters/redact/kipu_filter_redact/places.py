@@ -11,6 +11,7 @@ __all__ = ["place_of"]
 
 # Names of messages, switches and functions.
 _OTHER_NAME = re.compile(
+    r"(?:(?<![^\W_])|(?-i:(?<=[a-z])(?=[A-Z])))"
     r"(?:forg[eo]t(?:ten)?|reset|change|update|confirm|enter|invalid|wrong|incorrect|bad|missing|empty|no|weak|strong|"
     r"show|hide|has|is|use|require[sd]?|need|input|toggle|mask|hash|encrypt|verify|check|validate|error|err|type|field|"
     r"label|msg|message|placeholder|grant|max|min)[ _-]?(?:\w{1,12}[_-])?$",
@@ -28,6 +29,11 @@ _ARGUMENT = re.compile(
     r"(?:[ ](?:-d|-F|--data[\w-]{0,20}|--form)[ =][\"']?[\w.-]{0,40}|"
     r"(?:^|\n)[^\s(){}=,][^\n(){},]{0,80}[ ][a-z]\w{1,30}_)$"
 )
+# An option after another one that has a value, and what precedes a text in quotation marks.
+_AFTER_OPTION = re.compile(r"-[\w-]{1,30}[ =][^\s-]\S{0,60}[ ]--?$")
+_QUOTED = re.compile(r"(?:\#define[ ]\w{0,40}|[ ]--?[A-Za-z-]{0,30})$")
+# Settings that follow an option: -e 'db_password=...', --set auth.password=..., -o username=ana,password=...
+_AFTER_EQUAL = re.compile(r"[ ]-{1,2}[\w-]{1,30}[ =][\"']?(?:[\w.\[\]-]{1,60}=[^\s,=]{0,60},)?[\w.-]{0,60}$")
 _OPTION = re.compile(r"--[\w-]{0,40}$")
 _QUERY = re.compile(r"[?&][\w.-]{0,60}$")
 # The setting before it in a connection string.
@@ -36,12 +42,17 @@ _SETTING = re.compile(
     r"\w{0,20}$",
     re.IGNORECASE,
 )
-_REST_OF_LINE = re.compile(r"[ \t]*+(?:(?<=[ ])\#[^\r\n]*+)?(?=[\r\n]|$)")
+_REST_OF_LINE = re.compile(r"[*_`]{0,3}[ \t]*+(?:(?<=[ ])\#[^\r\n]*+)?(?=[\r\n]|$)")
 # A line beside it, of the same login.
 _LOGIN = re.compile(
     r"[ \t>]*+(?:-[ ])?[\"']?(?:\w{1,30}[._-])?"
     r"(?:user(?:[_-]?name)?|login|host(?:name)?|port|database|db(?:[_-]?name)?|e-?mail|server|account|benutzer(?:name)?)"
     r"[\"']?[ \t]*+[:=][ \t]*+[^\s,;]++[ \t]*+$",
+    re.IGNORECASE,
+)
+# The same in one line: `user: ana, password: ...`.
+_BESIDE_LOGIN = re.compile(
+    r"(?<![\w-])(?:user(?:name)?|login|account|e-?mail|host)[ ]?[:=][ ]?[^\s,;:=(){}]{1,60}[,;]?[ ]\w{0,20}$",
     re.IGNORECASE,
 )
 _SECTION = re.compile(r"^\[[^\[\]\n]{1,60}\][ \t]*+$", re.MULTILINE)
@@ -65,7 +76,9 @@ def _certainty(text: str, name: re.Match[str], value: re.Match[str], span: tuple
     if value["element"]:
         return int(text.startswith("</", end))
     if value["space"]:
-        return 2 if value["bare"] and _SET_VARIABLE.search(before) else 0
+        if value["bare"]:
+            return 2 if _SET_VARIABLE.search(before) else int(_AFTER_OPTION.search(before) is not None)
+        return int(value["quote"] is not None and _QUOTED.search(before) is not None)
     if not (value["sign"] or value["verb"]) or value["newline"]:
         return 0
     between = text[name.end() : start].rstrip("\"'")
@@ -78,6 +91,8 @@ def _certainty(text: str, name: re.Match[str], value: re.Match[str], span: tuple
 def _is_line(text: str, before: str, name: re.Match[str], sign: str, span: tuple[int, int], *, is_tight: bool) -> bool:
     """Check that a name and a value are one line of a file of settings."""
     start, end = span
+    if sign in (":", "=") and _BESIDE_LOGIN.search(before) and text[end : end + 1] in ("", "\n", "\r", ",", ";", ")"):
+        return True
     line = _LINE.search(before)
     if line is None or not _REST_OF_LINE.match(text, end):
         return False
@@ -98,7 +113,7 @@ def _is_setting(before: str, name: re.Match[str], after: str) -> bool:
     """Check that ``name=value`` is a variable, an option, or a part of a URL or of a connection string."""
     if name[0].isupper() and _VARIABLE.search(before + name[0]):
         return True
-    if after in ("", " ", "\n", "\r", '"', "'") and _ARGUMENT.search(before):
+    if after in ("", " ", "\n", "\r", '"', "'", ",") and (_ARGUMENT.search(before) or _AFTER_EQUAL.search(before)):
         return True
     return after in (";", "&") or any(kind.search(before) for kind in (_OPTION, _QUERY, _SETTING))
 

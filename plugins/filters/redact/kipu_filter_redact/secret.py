@@ -22,6 +22,7 @@ _UNSEEN = re.compile(
 
 
 # The wide forms of ASCII, as input methods of Chinese and Japanese write them, without the punctuation of sentences.
+_IS_WIDE = re.compile("[\uff01-\uff5e]")
 _WIDE = {0xFEE0 + code: code for code in range(0x21, 0x7F) if chr(code) not in ".,:;!?()[]"}
 
 
@@ -50,7 +51,8 @@ class PlainText:
 
 def unescape(text: str) -> PlainText:
     r"""Remove backslashes of Markdown and characters without a shape, and narrow wide ones: ``ghp\_...``."""
-    return without(text if text.isascii() else text.translate(_WIDE), _UNSEEN.finditer(text))
+    narrow = text.translate(_WIDE) if _IS_WIDE.search(text) else text
+    return without(narrow, _UNSEEN.finditer(text))
 
 
 def without(text: str, matches: Iterable[re.Match[str]]) -> PlainText:

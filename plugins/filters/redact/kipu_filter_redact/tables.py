@@ -48,7 +48,9 @@ def find_in_tables(text: str, lower: str) -> Iterator[Secret]:
             line.count(sign, 0, one.end() - start): one["word"] is not None
             for one in _HEADING.finditer(text, start, start + len(line))
         }
-        if sign not in line or (sign != "|" and not all(cell.strip() for cell in line.split(sign))):
+        is_marked = sign == "|"
+        is_table = _RULE.fullmatch(_line(text, end)[0]) if is_marked else all(map(str.strip, line.split(sign)))
+        if sign not in line or not is_table:
             continue
         while end < len(text):
             start = end
@@ -57,7 +59,7 @@ def find_in_tables(text: str, lower: str) -> Iterator[Secret]:
             if len(cells) != line.count(sign) + 1:
                 end = start
                 break
-            yield from _find_in_row(cells, start, columns, is_marked=sign == "|")
+            yield from _find_in_row(cells, start, columns, is_marked=is_marked)
             if start == end:
                 break
 

@@ -12,6 +12,7 @@ __all__ = [
     "is_named_password",
     "is_password_in_prose",
     "is_plain_password",
+    "is_unmistakable",
     "is_words",
     "may_be_secret",
 ]
@@ -29,6 +30,10 @@ _WORD_WITH_DIGITS = re.compile(r"[^\W_]+|[^\W\d_]+_\d{2,8}")
 _KEY_IN_SENTENCE = re.compile(r"[\w+/.~-]{20,}={0,2}", re.ASCII)
 # A password after its name and a space must not have the signs of code, tags and brackets.
 _IN_SENTENCE = re.compile(r"[^\s<>(){}\[\]/\\=:;|]+")
+# Signs that are in passwords and seldom in names, and an e-mail address.
+_KEYBOARD_SIGN = re.compile(r"[!#$%^&*@]")
+_ADDRESS = re.compile(r"\w@[\w-]{1,60}\.\w")
+_ALL_CLASSES = 4
 # Signs around a word: emphasis, and the end of a sentence.
 _PUNCTUATION = "*_~!?:;,."
 
@@ -38,7 +43,7 @@ _REFERENCE = re.compile(
     r"\$\{|\$\(|\{\{|\{[A-Za-z_]|<|%\(|%\w+%|\[redacted:|"
     r"(?-i:\$(?:[A-Z_][A-Z0-9_]*|[A-Za-z_]+\d?|[a-z]\w*_\w*|[a-z]+\d?[A-Z][A-Za-z]+\d?)$)|"
     r"\$(?:\d\w?|apr1|y|gy|argon2\w{1,2}|scrypt|bcrypt|md5|sha\d{1,3}|pbkdf2[\w-]{0,12})\$|"
-    r"[A-Za-z_][\w.:>-]*[(\[{]|[A-Za-z_]\w*(?:(?:\.|::|->)[A-Za-z_]\w*)+$|"
+    r"\([A-Za-z_][\w.]*$|[A-Za-z_][\w.:>-]*[(\[{]|[A-Za-z_]\w*(?:(?:\.|::|->)[A-Za-z_]\w*)+$|"
     r"(?:~|\.{1,2})/|/[\w.@+~%-]+/|[A-Za-z]:\\|[a-z][a-z0-9+.-]{1,20}:/|v?\d+(?:[.-]\d+)+\w{0,6}$|"
     r"(?:see|siehe|voir|in|im|via|use)?(?:1password|keepass|bitwarden|lastpass)|"
     r"(?-i:[A-Z][A-Z0-9]{1,9}-\d{1,6}$)|\d{4}-?\d\d-?\d\d[T_]\d\d|0x[0-9a-fA-F]{40}$",
@@ -188,6 +193,15 @@ def is_key(value: str) -> bool:
         return False
     enough = len(value) >= 16 or (len(value) >= 12 and _classes(value) >= 3)
     return enough and len(set(value)) >= 8 and not is_words(value.strip(_PUNCTUATION)) and not _CUT_KEY.fullmatch(value)
+
+
+def is_unmistakable(value: str) -> bool:
+    """Check that a value is a password whatever is between it and its name: long, with letters, digits and signs."""
+    if _classes(value) < _ALL_CLASSES or not _IN_SENTENCE.fullmatch(value):
+        return False
+    if _ADDRESS.search(value) or _SETTING_PARTS.match(value):
+        return False
+    return len(value) >= 8 and _KEYBOARD_SIGN.search(value[1:-1]) is not None and not is_words(value)
 
 
 def is_key_in_prose(value: str) -> bool:
