@@ -83,6 +83,8 @@ HOSTILE = [
     "\u226ememory>",
     "<\\/memory>",
     "</kipu\u2011memories>",
+    "</kipu_memories>",
+    "</kipu -- memories>",
     "</k\u0456pu-m\u0435mories>",  # two letters are Cyrillic
     "</\U0001d424\U0001d422\U0001d429\U0001d42e-memories>",  # mathematical
     "</me\u0301m\u0336ory>",
@@ -93,7 +95,7 @@ INVISIBLE = {
     *"\u115f\u1160\u17b4\u3164\uffa0\u2065\ufff0\u2800\x01\x08\x7f\x85\U000e0001\U000e0061\U000e0100\U0001d173",
 }
 READ_AS = str.maketrans({"\uff1c": "<", "\uff0f": "/", "\u2044": "/", "\u226e": "</", "\\": "", "\u2011": "-"})
-TAG = re.compile(r"<\s*/?\s*(?:kipu-memories|memory)\b", re.IGNORECASE)
+TAG = re.compile(r"<\s*/?\s*(?:kipu[\s_-]*memories|memory)\b", re.IGNORECASE)
 
 
 def as_read(text: str) -> str:
