@@ -112,11 +112,11 @@ NONE = {
 }
 # What is over its limit may not grow further. Lower a figure with what it counts; delete it when the limit is kept.
 OVER = {
-    "lines of the kernel": 14_643,
-    "lines without the services": 9_666,
-    "lines of the tour": 3_295,
-    "lines of memory.py": 692,
-    "lines that `from kipu import Memory` loads": 9_504,
+    "lines of the kernel": 14_418,
+    "lines without the services": 9_510,
+    "lines of the tour": 3_270,
+    "lines of memory.py": 688,
+    "lines that `from kipu import Memory` loads": 9_355,
 }
 
 

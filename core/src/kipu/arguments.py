@@ -10,8 +10,6 @@ from .errors import QueryError
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["check_arguments"]
-
 _PATHS = {"path", "file", "to", "explain_path"}
 _NAMES = {
     "chunk": "the name of a chunk, as a search returns it",

@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     from .plugins.manager import Plugins
     from .types import PostProcessor, Strategy
 
-__all__ = ["Components"]
-
 
 class Components:
     """The components that the configuration names, and those that were registered with this memory."""

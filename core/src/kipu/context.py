@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from .workspace.paths import Workspace
     from .workspace.scope import Scope
 
-__all__ = ["Context"]
-
 
 @attrs.frozen
 class Context:

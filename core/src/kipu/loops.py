@@ -8,8 +8,6 @@ from typing import TYPE_CHECKING, Generic, TypeVar
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["PerLoop"]
-
 Lock = TypeVar("Lock")
 
 

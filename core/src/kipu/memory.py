@@ -50,8 +50,6 @@ if TYPE_CHECKING:
     )
     from .watch import Event, FileSummary
 
-__all__ = ["Memory"]
-
 Method = TypeVar("Method", bound="Callable[..., Coroutine[Any, Any, Any]]")
 
 

@@ -11,8 +11,6 @@ import attrs
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["Notices", "with_notices"]
-
 
 class Notices:
     """The collector of one memory.

@@ -12,18 +12,6 @@ if TYPE_CHECKING:
     from pathlib import Path
     from types import ModuleType
 
-__all__ = [
-    "IndexDamageError",
-    "choose_driver",
-    "in_batches",
-    "is_damage",
-    "is_database_failure",
-    "is_missing_table",
-    "shielded",
-    "sqlite_errors",
-    "uri_path",
-]
-
 Answer = TypeVar("Answer")
 
 # https://www.sqlite.org/rescode.html: SQLITE_CORRUPT and SQLITE_NOTADB, and how they read where an error has no code.

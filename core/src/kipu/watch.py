@@ -34,8 +34,6 @@ if TYPE_CHECKING:
     from .index.queries import KnownFile
     from .types import IndexReport
 
-__all__ = ["Event", "FileSummary", "Watcher"]
-
 Event = Literal["added", "changed", "renamed", "removed"]
 
 _logger = logging.getLogger("kipu")

@@ -15,8 +15,6 @@ from ..workspace.reader import read_regular
 if TYPE_CHECKING:
     from ..context import Context
 
-__all__ = ["Budget"]
-
 _KEPT_DAYS = 31
 
 

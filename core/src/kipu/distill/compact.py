@@ -30,8 +30,6 @@ if TYPE_CHECKING:
     from ..keeping.writer import Writer
     from ..workspace.paths import Workspace
 
-__all__ = ["compact", "undo_compact"]
-
 _INSTRUCTIONS = """\
 You keep the long-term memory of an assistant. Today is {today}.
 

@@ -10,8 +10,6 @@ from ..errors import QueryError
 if TYPE_CHECKING:
     from datetime import date
 
-__all__ = ["ITEM", "NOTHING", "format_instructions", "parse_facts"]
-
 NOTHING = "NOTHING_TO_REMEMBER"
 """The whole answer of a model that finds nothing worth keeping."""
 

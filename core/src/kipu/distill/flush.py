@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from ..keeping.writer import Writer
     from ..types import Message, Note, Recall
 
-__all__ = ["flush"]
-
 _INSTRUCTIONS = """\
 You keep the long-term memory of an assistant. Today is {today}.
 

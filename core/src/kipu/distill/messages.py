@@ -13,8 +13,6 @@ from ..errors import QueryError
 from ..search.recall import estimate_tokens, quarter_tokens, without_recalled
 from ..types import Message
 
-__all__ = ["parse_messages", "split_messages"]
-
 _ROLES = {"user": "user", "human": "user", "assistant": "assistant", "ai": "assistant", "model": "assistant"}
 _TOOLS = ("tool", "function")
 _SYSTEM = ("system", "developer")

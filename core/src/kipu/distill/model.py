@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from ..keeping.writer import Writer
     from ..types import Distillation
 
-__all__ = ["Distiller"]
-
 _ANSWER_TOKENS = 2_000  # kept free of the model's window for its answer
 _MIN_PART_TOKENS = 200
 _MAX_DEPTH = 5  # of parts that are cut in halves

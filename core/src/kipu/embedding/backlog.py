@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from .client import EmbedderClient
     from .storage import VectorStorage
 
-__all__ = ["Backlog", "EmbeddingReport"]
-
 _NAMED_REFUSALS = 5
 # How many calls may fail in a run; if refused texts are retried, in a row.
 _MAX_FAILURES = 16

@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from ..types import Role, Vectors
     from .identity import ConfiguredEmbedder
 
-__all__ = ["BACKOFF_SECONDS", "LONGEST_QUERY", "PROBE", "EmbedderClient", "Pauses", "embedding_text", "is_away"]
-
 BACKOFF_SECONDS = (0.5, 1.0, 2.0)
 """How long to wait before each further attempt, at least."""
 

@@ -31,8 +31,6 @@ if TYPE_CHECKING:
     from ..context import Context
     from .identity import ConfiguredEmbedder
 
-__all__ = ["BACKGROUND", "EmbeddingReport", "Embeddings"]
-
 BACKGROUND = "kipu-embedding"
 """The name of the task that embeds in the background of a search."""
 

@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from ..context import Context
     from ..plugins.adapters import EmbedderAdapter
 
-__all__ = ["ConfiguredEmbedder", "Embedders"]
-
 _RETRY_SECONDS = 60.0
 
 

@@ -11,8 +11,6 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator
     from pathlib import Path
 
-__all__ = ["exclusive"]
-
 _LOCK_FILE = "embedding.lock"
 
 

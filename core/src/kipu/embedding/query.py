@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from .client import Pauses
     from .identity import ConfiguredEmbedder, Embedders
 
-__all__ = ["QueryEmbedder", "VectorState"]
-
 
 @attrs.frozen
 class VectorState:

@@ -26,8 +26,6 @@ if TYPE_CHECKING:
     from ..types import Vectors, VectorSpace
     from .identity import ConfiguredEmbedder
 
-__all__ = ["VectorStorage"]
-
 # How large vectors are expected to be before the first one.
 _USUAL_DIMENSION = 1024
 

@@ -28,8 +28,6 @@ if TYPE_CHECKING:
     from .queries import Snapshot
     from .strategy_tables import StrategyTables
 
-__all__ = ["Batch", "PreparedFile", "apply"]
-
 
 @attrs.frozen
 class PreparedFile:

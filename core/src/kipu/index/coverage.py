@@ -15,8 +15,6 @@ if TYPE_CHECKING:
 
     from ..types import VectorSpace
 
-__all__ = ["Coverage", "count_pending", "read_coverage"]
-
 
 @attrs.frozen
 class Coverage:

@@ -10,8 +10,6 @@ from .vectors import BYTES_PER_NUMBER, decode_vectors
 if TYPE_CHECKING:
     from .database import Connection
 
-__all__ = ["drop_damaged", "find_damaged"]
-
 _READ_AT_A_TIME = 1000
 
 

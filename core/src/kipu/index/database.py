@@ -24,8 +24,6 @@ if TYPE_CHECKING:
 
     from ..notices import Notices
 
-__all__ = ["BUSY_SECONDS", "Database"]
-
 # How long to wait for another process that writes. Batches are short, so this is far more than one needs.
 BUSY_SECONDS = 10.0
 # How many rows aiosqlite fetches at a time from its thread.

@@ -26,8 +26,6 @@ if TYPE_CHECKING:
 
     from ..notices import Notices
 
-__all__ = ["INDEX_FILE", "PLUGIN_FOLDERS", "IndexFile", "make_hidden_folder", "make_plugin_folder"]
-
 INDEX_FILE = "index.sqlite"
 PLUGIN_FOLDERS = "plugins"
 """The folder beside the index that has a folder for each strategy that keeps files of its own."""

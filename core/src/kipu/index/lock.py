@@ -11,8 +11,6 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from filelock import BaseFileLock
 
-__all__ = ["acquire"]
-
 _POLL_SECONDS = 0.01
 
 

@@ -21,22 +21,6 @@ if TYPE_CHECKING:
     from ..types import Hit, Query
     from .database import Connection
 
-__all__ = [
-    "CHUNKS_AND_FILES",
-    "KnownFile",
-    "Snapshot",
-    "admit",
-    "count_chunks",
-    "file_infos",
-    "filters",
-    "known_files",
-    "load_chunks",
-    "passes",
-    "read_snapshot",
-    "select_chunks",
-    "sources",
-]
-
 CHUNKS_AND_FILES = "chunks JOIN files ON files.id = chunks.file_id"
 _SELECT_CHUNKS = (
     "SELECT chunks.id, chunks.chunk, files.path, files.source, files.date, chunks.start_line, chunks.end_line, "

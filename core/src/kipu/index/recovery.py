@@ -13,8 +13,6 @@ if TYPE_CHECKING:
 
     from .database import Database
 
-__all__ = ["IndexReplacedError", "recovering"]
-
 Method = TypeVar("Method", bound="Callable[..., Coroutine[Any, Any, Any]]")
 
 

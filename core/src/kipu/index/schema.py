@@ -9,17 +9,6 @@ from __future__ import annotations
 import uuid
 from typing import Any
 
-__all__ = [
-    "TABLES",
-    "ForeignDatabaseError",
-    "OtherSchemaError",
-    "check_current",
-    "check_ownership",
-    "create",
-    "is_current",
-    "kernel_tables",
-]
-
 VERSION = 6
 # "KIPU", stored in the header: https://www.sqlite.org/fileformat.html#application_id
 APPLICATION_ID = 0x4B495055

@@ -27,19 +27,6 @@ if TYPE_CHECKING:
     from .database import Connection, Database
     from .queries import Snapshot
 
-__all__ = [
-    "Select",
-    "StrategyTables",
-    "TablesError",
-    "change",
-    "drop_others",
-    "indexed_strategies",
-    "rebuild",
-    "retire",
-    "stale_tables",
-    "tables_of",
-]
-
 Answer = TypeVar("Answer")
 
 _ROWS_AT_A_TIME = 1000

@@ -26,28 +26,6 @@ if TYPE_CHECKING:
 
     from ..types import Vectors
 
-__all__ = [
-    "BYTES_PER_NUMBER",
-    "KnownSpace",
-    "PendingText",
-    "Stored",
-    "attach_cached",
-    "decode_vectors",
-    "detach",
-    "evict",
-    "evictable",
-    "forget_vectors",
-    "has_right_length",
-    "make_space",
-    "mark_all_pending",
-    "of_sources",
-    "pending_texts",
-    "read_vectors",
-    "refuse",
-    "reset_space",
-    "store",
-]
-
 BYTES_PER_NUMBER = 4
 """The size of a number in a stored vector: float32."""
 

@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from ..workspace.paths import FoundFile, Workspace
     from ..workspace.scope import Scope
 
-__all__ = ["Pending", "absent_paths", "compare", "is_settled", "missing_folders"]
-
 # Clocks of file systems tick as slowly as every two seconds (FAT). A file that changed less than this before it was
 # read may change again without its time stamp showing it, so its stamp is not trusted until later.
 _TICK_NS = 2_000_000_000

@@ -19,8 +19,6 @@ if TYPE_CHECKING:
 
     from ..workspace.paths import FoundFile, Workspace
 
-__all__ = ["Content", "read_contents"]
-
 
 @attrs.frozen
 class Content:

@@ -30,8 +30,6 @@ if TYPE_CHECKING:
     from ..workspace.paths import FoundFile
     from .compare import Pending
 
-__all__ = ["Indexer", "ignore_progress"]
-
 # A batch is what one transaction writes and what a run holds in memory: enough to be fast, too little to be noticed.
 _FILES_IN_BATCH = 100
 _BYTES_IN_BATCH = 1_000_000

@@ -35,8 +35,6 @@ if TYPE_CHECKING:
     from ..index.strategy_tables import Select, StrategyTables
     from .compare import Pending
 
-__all__ = ["OLD_PAGES", "Synchronizer", "Update"]
-
 OLD_PAGES = "index: old pages"  # that another process still reads
 
 # A search prefers to answer from a slightly older index, and to say so, over waiting long for another process.

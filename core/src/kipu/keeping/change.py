@@ -32,8 +32,6 @@ if TYPE_CHECKING:
     from .targets import Target
     from .writer import Writer
 
-__all__ = ["edit", "find", "move", "read", "take_out"]
-
 
 @recovering
 async def find(writer: Writer, chunk: str) -> StoredChunk:

@@ -18,8 +18,6 @@ if TYPE_CHECKING:
 
     from ..context import Context
 
-__all__ = ["find_candidates", "find_duplicate", "find_similar", "probe_word"]
-
 # From this share of common words on, two entries say nearly the same.
 _SIMILAR = 0.7
 _MAX_SIMILAR = 5

@@ -27,8 +27,6 @@ if TYPE_CHECKING:
     from ..workspace.text import TextFile
     from .targets import Target
 
-__all__ = ["append", "check_heading", "dedent", "remove", "replace", "reword"]
-
 _MARKS = "-*+"
 _BOX = re.compile(r"\[[ xX]\][ \t]")
 _STRUCTURE = re.compile(r"[ \t>]|\|.*\|[ \t]*$|<!--")

@@ -17,15 +17,6 @@ from ..workspace.text import NotTextError, TextFile
 if TYPE_CHECKING:
     from ..workspace.paths import Workspace
 
-__all__ = [
-    "OTHER",
-    "digest_of",
-    "put_new",
-    "read_file",
-    "sync_folder",
-    "write_new",
-]
-
 _MAX_BYTES = 64_000_000
 
 OTHER = "other"

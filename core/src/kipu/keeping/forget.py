@@ -41,8 +41,6 @@ if TYPE_CHECKING:
     from .targets import Target
     from .writer import Writer
 
-__all__ = ["finish_forgetting", "forget"]
-
 # How much of a file is searched for words at a time.
 _BYTES_AT_A_TIME = 8_000_000
 _SHORTEST_WORD = 6

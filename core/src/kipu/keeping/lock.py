@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator
     from pathlib import Path
 
-__all__ = ["WorkspaceLock"]
-
 
 class WorkspaceLock:
     """Exclude the other tasks of this memory, other memories and other processes.

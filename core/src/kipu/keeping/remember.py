@@ -28,8 +28,6 @@ if TYPE_CHECKING:
     from .targets import Target
     from .writer import Writer
 
-__all__ = ["add_entries", "filter_new", "remember"]
-
 # How much is shown of what was superseded, so that a caller who named wrong lines sees it.
 _SHOWN_CHARACTERS = 80
 

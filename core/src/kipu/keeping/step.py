@@ -17,8 +17,6 @@ import attrs
 from ..errors import FileChangedError, MemoryFileError
 from .files import OTHER, digest_of, put_new, sync_folder, write_new
 
-__all__ = ["FileChange", "Step", "check_unchanged", "prepare", "remove", "replace"]
-
 
 @attrs.frozen
 class FileChange:

@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from ..workspace.text import TextFile
     from .targets import Target
 
-__all__ = ["add_metadata", "entry_of", "find_entry", "find_superseded", "mark_superseded"]
-
 _METADATA_AND_PLACES = (
     "metadata CROSS JOIN chunks ON metadata_id = metadata.id CROSS JOIN files ON files.id = chunks.file_id"
 )

@@ -32,19 +32,6 @@ if TYPE_CHECKING:
     from ..workspace.text import TextFile
     from .writer import Writer
 
-__all__ = [
-    "Target",
-    "check_lines",
-    "check_target",
-    "find_chunk",
-    "find_chunks_at",
-    "include_metadata",
-    "resolve",
-    "resolve_destination",
-    "resolve_file",
-    "resolve_place",
-]
-
 _LINES = re.compile(r"(?P<path>.+):(?P<start>[1-9][0-9]*)(?:-(?P<end>[1-9][0-9]*))?", re.DOTALL)
 
 

@@ -29,8 +29,6 @@ if TYPE_CHECKING:
 
     from ..context import Context
 
-__all__ = ["Transactions"]
-
 _TEMPORARY = re.compile(r"(\.kipu-)?[0-9a-f]{16}\.tmp")
 _OURS = re.compile(rf"{_TEMPORARY.pattern}(\.old)?|journal\.json(\.new)?")
 _DIGEST = re.compile("([0-9a-f]{64})?")

@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from ..indexing.synchronizer import Synchronizer
     from .step import FileChange
 
-__all__ = ["Writer", "retried"]
-
 Function = TypeVar("Function", bound="Callable[..., Coroutine[Any, Any, Any]]")
 
 

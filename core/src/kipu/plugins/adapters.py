@@ -28,16 +28,6 @@ if TYPE_CHECKING:
 
     from ..types import Arms, Chunk, Distillation, Document, Filtered, Hit, Message, Query, Role, Vectors
 
-__all__ = [
-    "ADAPTERS",
-    "ChunkerAdapter",
-    "EmbedderAdapter",
-    "FlusherAdapter",
-    "PostProcessorAdapter",
-    "StrategyAdapter",
-    "WriteFilterAdapter",
-]
-
 _DEFAULT_WINDOW = 32_000  # tokens
 _text = Rule("a text", lambda value: isinstance(value, str) and value != "")
 _names = Rule(

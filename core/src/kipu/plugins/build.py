@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     from .manager import Plugins
     from .records import PerCallOption, Registration
 
-__all__ = ["build_component", "name_of", "structure", "with_options"]
-
 
 def name_of(choice: Any) -> str:
     """Return what messages and the index call a component that was chosen by name, by table or as an object."""

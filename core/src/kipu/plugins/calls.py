@@ -24,8 +24,6 @@ if TYPE_CHECKING:
 
     from .kinds import Kind
 
-__all__ = ["Adapter", "describe_error", "text_of"]
-
 Answer = TypeVar("Answer")
 Item = TypeVar("Item")
 

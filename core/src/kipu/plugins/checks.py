@@ -9,8 +9,6 @@ from typing import Any
 
 from ..types import Chunk, Distillation, Document, Filtered, Hit, StoredChunk
 
-__all__ = ["chunks", "distillation", "filtered", "hits", "matrix", "ordered_hits", "scores", "share"]
-
 _ROUNDING = 1e-9
 _MOST_TOKENS = 10**12  # a number of thousands of digits could not be read from a file again
 

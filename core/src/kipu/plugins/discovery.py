@@ -12,8 +12,6 @@ import os
 import sys
 from typing import NamedTuple
 
-__all__ = ["EntryPoint", "entry_points", "normalized"]
-
 
 class EntryPoint(NamedTuple):  # not attrs, whose import `kipu --help` can do without
     """An entry point, and the distribution that declares it."""

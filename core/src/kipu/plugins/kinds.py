@@ -7,8 +7,6 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-__all__ = ["FALLBACK_STRATEGY", "KINDS", "Kind"]
-
 
 class Kind(NamedTuple):  # not attrs, whose import `kipu --help` can do without
     """A kind of component.

@@ -29,8 +29,6 @@ if TYPE_CHECKING:
 
     from .discovery import EntryPoint
 
-__all__ = ["Plugins"]
-
 SEARCH_OPTIONS = (
     "max_results",
     "strategy",

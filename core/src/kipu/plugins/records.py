@@ -12,8 +12,6 @@ from .discovery import normalized
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["PerCallOption", "PluginInfo", "Registration", "blocked_by", "disabled_by_environment", "options_of"]
-
 
 @attrs.define
 class PluginInfo:

@@ -7,8 +7,6 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-__all__ = ["did_you_mean"]
-
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
     """Return `` Did you mean "graph"?`` if a known name is similar, else nothing."""

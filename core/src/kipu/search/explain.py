@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from ..types import Hit, Query
     from .pipeline import Pipeline, SearchTrace
 
-__all__ = ["explain", "why_absent"]
-
 
 def explain(trace: SearchTrace) -> dict[int, Explanation]:
     """Return for each hit, by the id of its chunk, its rank and score in each strategy and what each stage changed."""

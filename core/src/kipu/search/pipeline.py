@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     from ..plugins.records import PerCallOption, Registration
     from ..types import Hit, Query
 
-__all__ = ["Pipeline", "SearchTrace", "build_pipeline", "fallback", "run_pipeline"]
-
 
 @attrs.frozen
 class Pipeline:

@@ -13,8 +13,6 @@ from ..types import Query
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-__all__ = ["make_query", "unknown_source"]
-
 # How many hits a strategy is asked for, so that post-processors have a choice.
 _HITS_PER_RESULT = 4
 _FEWEST_HITS = 40

@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from ..plugins.adapters import StrategyAdapter
     from ..types import Hit, Query, StoredChunk, Vectors, VectorSpace
 
-__all__ = ["IndexReader", "has_current_tables"]
-
 
 def has_current_tables(snapshot: Snapshot, strategy: StrategyAdapter, query: Query) -> bool:
     """Return whether the strategy's tables are current. Strategies without tables always are."""

@@ -26,8 +26,6 @@ if TYPE_CHECKING:
     from ..indexing.synchronizer import Synchronizer
     from ..types import Explanation, FileInfo, Hit, Query, VectorSpace
 
-__all__ = ["SearchService"]
-
 _LONGEST_QUERY = 10_000  # characters, of which each is folded, stemmed and embedded
 
 

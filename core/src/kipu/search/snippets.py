@@ -5,8 +5,6 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 
-__all__ = ["snippet"]
-
 # Runs of letters and digits. Not \w: it drops the vowel signs of Hindi and Thai. Both are compiled when first needed,
 # since most chunks are shown whole.
 _WORD = r"[^\s\x00-\x2f\x3a-\x40\x5b-\x60\x7b-\x7f\u2010-\u203a\u3000-\u3003\u3008-\u3011]+"

@@ -15,8 +15,6 @@ from .service import no_memory
 if TYPE_CHECKING:
     from .service import SearchService
 
-__all__ = ["read_status"]
-
 
 @recovering
 async def read_status(service: SearchService) -> Status:

@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from ..index.queries import Snapshot
     from ..types import Query, StoredChunk
 
-__all__ = ["VALIDITY", "by_validity", "is_outdatable"]
-
 VALIDITY = "validity"
 """The name of this stage in an explanation."""
 

@@ -20,21 +20,6 @@ if TYPE_CHECKING:
 
     from .reader import OpenFolder
 
-__all__ = [
-    "ARCHIVE",
-    "HIDDEN_FOLDER",
-    "MEMORY_FOLDER",
-    "FoundFile",
-    "Workspace",
-    "date_of",
-    "folders_above",
-    "is_inside",
-    "is_memory_file_name",
-    "printable",
-    "source_of",
-    "stat_file",
-]
-
 MEMORY_FOLDER = "memory"
 ARCHIVE = "archive"
 HIDDEN_FOLDER = ".kipu"

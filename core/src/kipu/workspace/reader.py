@@ -7,8 +7,6 @@ import os
 import stat
 from contextlib import closing, nullcontext
 
-__all__ = ["IrregularFileError", "OpenFolder", "read_regular"]
-
 _FILE = sum(getattr(os, f"O_{name}", 0) for name in ("NOFOLLOW", "NONBLOCK", "NOCTTY", "CLOEXEC", "BINARY"))
 _FOLDER = sum(getattr(os, f"O_{name}", 0) for name in ("NOFOLLOW", "DIRECTORY", "PATH", "CLOEXEC"))
 _READ_BYTES = 4096

@@ -15,8 +15,6 @@ from .paths import FoundFile, folders_above, is_inside, is_memory_file_name, pri
 if TYPE_CHECKING:
     from .paths import Workspace
 
-__all__ = ["Scan", "scan_files"]
-
 
 @attrs.define
 class Scan:

@@ -19,8 +19,6 @@ from .paths import ARCHIVE, MEMORY_FOLDER, folders_above, is_memory_file_name, s
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-__all__ = ["Scope", "check_source", "label_of"]
-
 _SAFE = re.compile(r"[a-z0-9](?:[a-z0-9_.@+-]{0,62}[a-z0-9_])?")
 _RESERVED = {ARCHIVE, MEMORY_FOLDER, "external"}
 # Windows has no files of these names, with any ending. https://learn.microsoft.com/windows/win32/fileio/naming-a-file

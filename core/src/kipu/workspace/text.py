@@ -5,8 +5,6 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-__all__ = ["NotTextError", "TextFile", "decode"]
-
 
 class NotTextError(ValueError):
     """The bytes of a file are not text in any known encoding."""
