@@ -95,4 +95,7 @@ async def test_of_a_long_query_only_the_beginning_is_embedded(meaning, write):
         results = await memory.search("note1 " * 20_000)
         assert (results[0].path, results.degraded) == ("memory/001.md", False)
         assert [len(text) for (text,) in embedder.calls] == [8000, 3995, 1991, 989]
-        assert results.notices == ["The query is long: by meaning, its first 989 characters were searched for."]
+        assert results.notices == [
+            "Of the query, only the first 10,000 characters were searched.",
+            "The query is long: by meaning, its first 989 characters were searched for.",
+        ]
