@@ -67,16 +67,6 @@ async def test_changed_metadata_replaces_what_was_there(memory, workspace, write
         assert metadata(workspace) == [{"id": "e1", "tags": "stone"}]
 
 
-async def test_forgetting_leaves_nothing_of_metadata(memory, workspace, write):
-    write("memory/a.md", entry("plums ", "zwetschge"))
-    async with memory:
-        await memory.index()
-        receipt = await memory.forget(path="memory/a.md", start=1)
-        assert not any(trace.after for trace in receipt.traces)
-        assert metadata(workspace) == []
-    assert not any(b"zwetschge" in path.read_bytes() for path in (workspace / ".kipu").glob("index.*"))
-
-
 async def test_metadata_that_is_missing_is_damage_and_rebuilt(memory, workspace, write):
     write("memory/a.md", entry("plums ", "fruit"))
     async with memory:

@@ -52,6 +52,15 @@ async def test_a_forgotten_text_is_nowhere_any_more(memory, workspace, tmp_path)
     assert lines_of(workspace / "memory/likes.md")[:2] == ["- Bananas are yellow.", "- Number 0 is a number."]
 
 
+async def test_the_metadata_of_a_forgotten_entry_is_nowhere_any_more(workspace, write):
+    write("memory/a.md", f"- {'plums ' * 50}\n  [id: e1; tags: zwetschge]\n")
+    async with Memory(with_entries(workspace, chunker=EntryChunker(longest=100))) as memory:
+        await memory.index()
+        assert (await memory.forget(path="memory/a.md", start=1)).complete
+        assert select(workspace, "SELECT text FROM metadata") == []
+    assert files_with(workspace, "zwetschge") == []
+
+
 async def test_a_forgotten_text_leaves_no_vector(workspace):
     config = with_entries(workspace, strategy=CombinedStrategy(), postprocessors=[])
     config = attrs.evolve(config, index=attrs.evolve(config.index, embedder=HashingEmbedder()))
