@@ -213,7 +213,9 @@ LARGE = b" " * (64 * 1024 * 1024 + 1)
 
 @pytest.mark.parametrize("code", [200, 500])
 @pytest.mark.parametrize(
-    "packed", [Packed("identity"), Packed("gzip", gzip.compress), Packed("X-GZIP", gzip.compress)], ids=repr
+    "packed",
+    [Packed("identity"), Packed("gzip", gzip.compress), Packed("X-GZIP", gzip.compress)],
+    ids=["plain", "gzip", "other-case"],
 )
 async def test_a_body_is_read_up_to_a_limit_however_it_is_packed(kind, server, packed, code):
     server.always(Packed(packed.encoding, bytes, packed.pack(LARGE), code))
