@@ -307,7 +307,7 @@ def find_forms(text: str, lower: str) -> Iterator[Secret]:
             if form.before and before is None:
                 continue
             for part in [before] if before is not None and "secret" in before.re.groupindex else parts:
-                secret = part["secret"].rstrip(",;")
+                secret = part["secret"].splitlines()[0].rstrip(",;")  # at any line end of Unicode
                 if may_be_secret(secret) and form.check(secret):
                     yield Secret(part.start("secret"), part.start("secret") + len(secret), form.label)
 
