@@ -400,6 +400,7 @@ async def test_files_are_listed_with_their_properties(memory, write):
 # --- Event loops ---------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.services
 def test_a_memory_works_in_one_event_loop_after_the_other(config, write):
     write("memory/a.md", "the apple")
     memory = Memory(config(index={"embedder": HashingEmbedder()}, strategy=VectorStrategy()))
@@ -416,6 +417,7 @@ def test_a_memory_works_in_one_event_loop_after_the_other(config, write):
     asyncio.run(memory.close())
 
 
+@pytest.mark.services
 async def test_a_memory_says_that_another_event_loop_uses_it(memory, write):
     write("memory/a.md", "the apple")
     assert await memory.search("apple")
