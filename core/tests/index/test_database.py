@@ -246,7 +246,7 @@ async def test_a_damaged_index_is_set_aside_and_rebuilt(path, database, notices,
     assert path.with_name("index.damaged.sqlite").read_bytes() == data
     (notice,) = waiting(notices)
     assert notice.startswith("The index could not be used (")
-    assert notice.endswith("). It was set aside as index.damaged.sqlite, and is rebuilt from the memory files.")
+    assert notice.endswith("). It was set aside as index.damaged.sqlite, and a new one is built from the memory files.")
 
 
 async def test_an_empty_file_is_an_empty_index(path, database, notices):
@@ -269,7 +269,7 @@ async def test_the_index_of_another_version_is_set_aside(path, database, notices
     assert await paths(database) == ["a.md"]
     assert waiting(notices) == [
         "The index could not be used (another version of Kipu made it, or a table is missing). It was set aside as "
-        "index.damaged.sqlite, and is rebuilt from the memory files."
+        "index.damaged.sqlite, and a new one is built from the memory files."
     ]
     with contextlib.closing(sqlite3.connect(path.with_name("index.damaged.sqlite"))) as aside:
         assert aside.execute("SELECT something FROM files").fetchall() == [(1,)]

@@ -61,6 +61,16 @@ async def test_the_metadata_of_a_forgotten_entry_is_nowhere_any_more(workspace, 
     assert files_with(workspace, "zwetschge") == []
 
 
+async def test_headings_that_go_with_a_text_are_named(memory, write, workspace):
+    write("memory/a.md", "# Rooms\n\n## Cellar\n\nonly a line here\n\n## Attic\n\nanother\n")
+    receipt = await memory.forget(path="memory/a.md", start=5)
+    assert "Nothing was left below ## Cellar, so it was removed too." in receipt.notices
+    assert (workspace / "memory/a.md").read_text() == "# Rooms\n\n## Attic\n\nanother\n"
+    receipt = await memory.forget(path="memory/a.md", start=5)
+    assert "Nothing was left below # Rooms and ## Attic, so it was removed too." in receipt.notices
+    assert not (workspace / "memory/a.md").exists()
+
+
 async def test_a_forgotten_text_leaves_no_vector(workspace):
     config = with_entries(workspace, strategy=CombinedStrategy(), postprocessors=[])
     config = attrs.evolve(config, index=attrs.evolve(config.index, embedder=HashingEmbedder()))

@@ -209,7 +209,7 @@ class Database:
         await self._close_connections()
         seen, reason = self.file.identity(), None
         if isinstance(error, IndexDamageError):
-            seen, reason = error.file or seen, str(error)
+            seen, reason = error.file or seen, f"it is damaged: {error}"
         elif seen is not None:
             reason = await asyncio.to_thread(self.file.damage)
         if reason:

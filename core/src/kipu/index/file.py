@@ -66,7 +66,7 @@ class IndexFile:
             return str(error)
         try:
             found: str = connection.execute("PRAGMA quick_check(1)").fetchone()[0]
-            return None if found == "ok" else found
+            return None if found == "ok" else found.rsplit("\n", maxsplit=1)[-1]  # below the name of the database
         except Exception as error:
             if is_damage(error):
                 return str(error)
@@ -146,8 +146,8 @@ class IndexFile:
                 "Close the programs that use it, then try again."
             ) from None
         self.notices.add(
-            f"The index could not be used ({reason}). It was set aside as {aside.name}, and is rebuilt from the memory "
-            "files."
+            f"The index could not be used ({reason}). It was set aside as {aside.name}, and a new one is built "
+            "from the memory files."
         )
 
     def remove_damaged(self) -> list[str]:

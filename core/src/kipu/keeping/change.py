@@ -153,3 +153,6 @@ async def take_out(writer: Writer, target: Target) -> None:
     if rest is None and writer.context.workspace.is_link(target.path):
         rest = TextFile([])  # a symlink leads to the file, which stays, without a text
     await writer.commit(FileChange(target.real, data, None if rest is None else rest.data()))
+    left = [] if rest is None else rest.plain_lines
+    if headings := [line for line in file.plain_lines[: target.start_line - 1] if line.strip() and line not in left]:
+        writer.context.notices.add(f"Nothing was left below {' and '.join(headings)}, so it was removed too.")

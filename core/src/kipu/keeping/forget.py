@@ -201,7 +201,7 @@ async def _receipt(context: Context, target: Target, before: _Count, pages: dict
     if context.scope.label is None:
         traces.append(Trace("index: vectors", before.vectors, len(vectors)))
         for place, count in pages.items():
-            traces.append(Trace(f"{place}: words of the text", int(before.chunks > 0), count))
+            traces.append(Trace(f"{place}: words of the text", max(int(before.chunks > 0), count), count))
             if count and not (OLD_PAGES in left and place.startswith(_INDEX)):
                 context.notices.add(
                     f"{place} has words of the text, or cannot be read. Kipu does not delete it: it may be a file of "
@@ -209,8 +209,8 @@ async def _receipt(context: Context, target: Target, before: _Count, pages: dict
                 )
         if not pages:
             context.notices.add(
-                f"The text has no word of {_SHORTEST_WORD} letters or more that the memory has nowhere else, so the "
-                "pages of the index could not be searched for it."
+                "The index was rewritten without the text. Its pages could not be searched for what is left, because "
+                f"the text has no word of {_SHORTEST_WORD} letters or more of its own."
             )
     traces += [Trace(place, 1, 1) for place in left]
     digest = hashlib.sha256(target.text.encode("utf-8")).hexdigest()
