@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING
 import attrs
 
 from .secret import Secret, without
+from .values import is_words
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -32,6 +33,7 @@ class _Kind:
     label: str
     pattern: str
     hints: tuple[str, ...]
+    is_short: bool = False  # shorter than issued: the text after the prefix must look like a part of a key
 
 
 def _pattern(label: str, pattern: str, *hints: str) -> _Kind:
@@ -59,16 +61,28 @@ def _word(label: str, first: str, rest: str) -> _Kind:
     return _Kind(label, rf"{letters}{before}(?:{rest}){end}", (first,))
 
 
+def _short(label: str, prefix: str, rest: str, *hints: str) -> _Kind:
+    """Return a kind of keys without their end, by a prefix that nothing else has. The group ``part`` is the rest."""
+    return _Kind(
+        label, rf"(?<![A-Za-z0-9]){prefix}(?P<part>{rest})(?![A-Za-z0-9_-]|[.][A-Za-z0-9])", hints, is_short=True
+    )
+
+
 # Between the lines of a key: indentation, Markdown's quotation marks, and line ends, escaped or not.
 _GAP = r"(?:\\[rnt]|[ \t\r\n>])*+"
 _PRIVATE_KEY = (
     # RFC 7468 (PKCS 8, and the older labels), RFC 4880 6.2 (PGP), and the format of ssh-keygen.
     r"-----BEGIN [A-Z0-9 ]{0,30}PRIVATE KEY(?: BLOCK)?-----"
     rf"(?:{_GAP}[A-Z][A-Za-z-]{{1,20}}: [^\r\n\\]{{0,200}}){{0,8}}+{_GAP}"
-    rf"(?P<secret>[A-Za-z0-9+/=]{{16,}}+(?:{_GAP}[A-Za-z0-9+/=]{{16,}}+)*+"
-    rf"(?:{_GAP}[A-Za-z0-9+/]{{1,15}}={{0,2}}(?={_GAP}(?:=[A-Za-z0-9+/]{{4}}{_GAP})?-----END))?)"
+    rf"(?P<secret>[A-Za-z0-9+/=]{{16,}}+(?:"
+    # All lines up to the end. Without an end, those that are no words or identifiers of a sentence.
+    rf"(?:{_GAP}[A-Za-z0-9+/]++={{0,2}}+)*+(?={_GAP}(?:=[A-Za-z0-9+/]{{4}}{_GAP})?-----END)"
+    rf"|(?:{_GAP}(?=[A-Za-z+/]{{0,80}}[0-9])(?:[A-Za-z0-9+/=]{{48,}}+|[A-Za-z0-9+/=]{{16,}}+(?![ \t]++\w)))*+))"
 )
-_PUTTY_KEY = r"Private-Lines: \d{1,3}[ \t]{0,20}\r?\n(?P<secret>[A-Za-z0-9+/=]{16,}+(?:\r?\n[A-Za-z0-9+/=]{4,}+)*+)"
+_PUTTY_KEY = (
+    r"Private-Lines: \d{1,3}[ \t]{0,20}\r?\n"
+    r"(?P<secret>[A-Za-z0-9+/=]{16,}+(?:\r?\n[A-Za-z0-9+/=]{4,}+(?=[ \t]*+(?:[\r\n]|$)))*+)"
+)
 
 _KINDS = (
     _pattern("private key", _PRIVATE_KEY, "PRIVATE KEY"),
@@ -214,6 +228,15 @@ _KINDS = (
     _pattern("Sentry token", r"sntrys_[A-Za-z0-9+/=_-]{40,600}|sntryu_[a-f0-9]{64}", "sntry"),
     _pattern("Tailscale key", r"tskey-[a-z]{2,10}-[A-Za-z0-9-]{20,80}", "tskey-"),
     _word("1Password service account token", "ops_eyJ", r"[A-Za-z0-9+/]{200,2000}={0,3}"),
+    # --- Keys without their end
+    _short("GitHub token", "gh[pousr]_", "[A-Za-z0-9]{20,35}", "ghp_", "gho_", "ghu_", "ghs_", "ghr_"),
+    _short("GitHub token", "github_pat_", "[A-Za-z0-9_]{20,69}", "github_pat_"),
+    _short("npm token", "npm_", "[A-Za-z0-9]{20,35}", "npm_"),
+    _short("PyPI token", "pypi-", "[A-Za-z0-9_-]{20,49}", "pypi-"),
+    _short("Vault token", r"hv[sbr]\.", "[A-Za-z0-9_-]{20,23}", "hvs.", "hvb.", "hvr."),
+    _short("Anthropic key", r"sk-ant-(?:[a-z]{3,5}\d\d-)?", "[A-Za-z0-9_-]{20,80}", "sk-ant-"),
+    _short("OpenAI key", "sk-(?:proj|svcacct|admin)-", "[A-Za-z0-9_-]{20,39}", "sk-"),
+    _short("SendGrid key", r"SG\.", r"[A-Za-z0-9_-]{20,22}(?:\.[A-Za-z0-9_-]{0,42})?", "SG."),
     # --- Standards
     # RFC 7519. A header and a payload are JSON objects, which begin with the letters eyJ when they are encoded.
     _word("JSON web token", "eyJ", r"[A-Za-z0-9_-]{10,}+\.eyJ[A-Za-z0-9_-]{10,}+\.[A-Za-z0-9_-]{16,}+"),
@@ -233,9 +256,9 @@ def find_tokens(text: str) -> Iterator[Secret]:
     kinds = [kind for kind in _KINDS if any(hint in text for hint in kind.hints)]
     for kind in kinds:
         for match in _compiled(kind.pattern).finditer(text):
-            if (span := _span(match)) is not None:
+            if (span := _span(match)) is not None and (not kind.is_short or _is_key_part(match["part"])):
                 yield Secret(*span, kind.label)
-    if kinds:
+    if kinds := [kind for kind in kinds if not kind.is_short]:
         yield from _find_broken(text, kinds)
 
 
@@ -255,6 +278,23 @@ _BREAK = re.compile(
 )
 
 
+# What follows the name of a setting, or continues a word.
+_NO_KEY_END = re.compile(r"\w|[ \t]{0,4}[:=]|[-.]\w")
+_HEX = re.compile(r"[a-f0-9-]++")
+_MIN_PART_LENGTH = 8
+# Between letters and digits and before a capital letter: random letters and digits have more of these than words have.
+_SWITCH = re.compile(r"(?<=[A-Za-z])(?=[0-9])|(?<=[0-9])(?=[A-Za-z])|(?<=[a-z])(?=[A-Z])")
+_MIN_SWITCHES = 3
+
+
+def _is_key_part(part: str) -> bool:
+    """Check that a text looks like a part of a key, and not like a word, a name, a date or an option."""
+    if len(part) < _MIN_PART_LENGTH or "=" in part.rstrip("=") or is_words(part.strip("_-.=")):
+        return False
+    switches = len(_SWITCH.findall(part))
+    return switches >= _MIN_SWITCHES and 5 * switches >= len(part)
+
+
 def _find_broken(text: str, kinds: list[_Kind]) -> Iterator[Secret]:
     """Find keys that are broken by line ends.
 
@@ -266,15 +306,35 @@ def _find_broken(text: str, kinds: list[_Kind]) -> Iterator[Secret]:
         joined = without(text, removed)
         places = [place for place, _ in itertools.groupby(joined.removed)]
         for kind in kinds:
-            pattern = _compiled(kind.pattern)
-            for match in pattern.finditer(joined.text):
-                first = bisect_right(places, match.start())
-                last = bisect_right(places, match.end() - 1)
-                # The key ends with the first line with which it is complete; with its first line, it is not broken.
-                ends = [*places[first:last], match.end()]
-                whole = next((one for end in ends if (one := pattern.match(joined.text, match.start(), end))), match)
-                if last > first and whole.end() > places[first] and (span := _span(whole)) is not None:
+            for match in _compiled(kind.pattern).finditer(joined.text):
+                inner = places[bisect_right(places, match.start()) : bisect_right(places, match.end() - 1)]
+                whole = _whole(kind, joined.text, match, inner) if inner else None
+                if whole is not None and (span := _span(whole)) is not None:
                     yield joined.locate(Secret(*span, kind.label))
+
+
+def _whole(kind: _Kind, text: str, match: re.Match[str], breaks: list[int]) -> re.Match[str] | None:
+    """Return the match of a broken key with as few lines as complete it. Return None if a line may be no part of it.
+
+    A key that is complete in its first line is not broken. A part of a key fills a line, or the beginning of the last
+    one up to a space or the end of the sentence.
+    """
+    pattern = _compiled(kind.pattern)
+    first = text[match.start() : breaks[0]]
+    if not (any(hint in first for hint in kind.hints) or _is_key_part(first)):
+        return None
+    if pattern.match(text, match.start(), breaks[0]):
+        return None
+    for start, end in itertools.pairwise([*breaks, match.end()]):
+        part = text[start:end]
+        is_hash = _HEX.fullmatch(part) is not None and "a-f0-9]" not in kind.pattern
+        if is_hash or not _is_key_part(part):
+            return None
+        if end == match.end() and _NO_KEY_END.match(text, end):
+            return None
+        if whole := pattern.match(text, match.start(), end):
+            return whole
+    return None
 
 
 _ENCODED = re.compile(r"(?<![A-Za-z0-9+/_-])[A-Za-z0-9+/_-]{32,4000}(?:={1,2}|(?![A-Za-z0-9+/_-]))")

@@ -13,10 +13,11 @@ from kipu_filter_redact import Redact
 
 SECRETS = [token for token, _ in sample_keys.tokens().values()]
 ASSIGNED = [around.replace("§", secret) for around, (secret, _) in sample_keys.surroundings().items()]
+ARMORED = sample_keys.armored()
 PIECES = [
     *SECRETS,
     *ASSIGNED,
-    sample_keys.armored(),
+    ARMORED,
     *(
         "password",
         "token",
@@ -97,6 +98,67 @@ PLACEHOLDER = re.compile(r"\[redacted: [^\]\n]*\]")
 
 def redacted(text: str) -> str:
     return Redact().filter(text, "memory/notes.md").text
+
+
+ORDINARY_LINES = """
+Tomorrow we meet Anna.
+DATABASE_NAME=app
+SMTP_HOST=mail.acme.example
+database_name: app
+anna
+Friday
+WINDOWS
+2026-11-30 we begin
+20261130
+3f2a9c4be1d07f5a6b8c9d0e1f2a3b4c5d6e7f80 fixes it
+123e4567-e89b-12d3-a456-426614174000
+sha256sum, base64url and utf8mb4_unicode_ci
+base64url
+utf8mb4_unicode_ci
+x86_64-unknown-linux-gnu
+Q1-Q2-Q3-Q4
+EC2Instance
+MyClassName2 is new
+Donaudampfschifffahrtsgesellschaft is a word
+configuration/settings/of/the/program
+a1b2c3d4E5F6=x
+a1B2c3D4E5f6: y
+--verbose
+_old
+- Anna
+> quoted
+...
+""".strip().split("\n")
+
+
+@given(
+    st.sampled_from([*SECRETS, ARMORED]),
+    st.integers(18, 400),
+    st.lists(st.sampled_from(ORDINARY_LINES), min_size=1, max_size=3),
+    st.sampled_from(["", "The key is ", "OPENAI_API_KEY=", "Deployed\n"]),
+)
+@settings(deadline=None, max_examples=1500)
+def test_no_line_after_a_key_of_any_length_changes(key, length, lines, before):
+    after = "\n".join(lines)
+    written = redacted(f"{before}{key[:length]}\n{after}")
+    assert written.endswith(f"\n{after}")
+    assert written.startswith(before)
+
+
+@pytest.mark.parametrize(
+    "prefix",
+    ["sk-proj-", "sk-svcacct-", "sk-ant-api03-", "ghp_", "gho_", "github_pat_", "npm_", "pypi-", "hvs.", "SG."],
+)
+@pytest.mark.parametrize(
+    "after", ["", " and more", "\n", "\nDATABASE_NAME=app", "\nTomorrow we meet.", ".", ", then", "`", '"']
+)
+def test_a_key_without_its_end_is_replaced(prefix, after):
+    for length in range(20, 36 if prefix == "npm_" else 60):
+        key = prefix + ("a1B2c3D4e5F6" + sample_keys.draw(sample_keys.LETTERS, 48))[:length]
+        if prefix == "SG.":
+            key = f"{key[:25]}.{key[25:]}"
+        assert redacted(f"the key {key}{after}").startswith("the key [redacted: ")
+        assert redacted(f"the key {key}{after}").endswith(f"]{after}")
 
 
 @given(text=ANY_TEXT)
