@@ -78,6 +78,12 @@ class Components:
         return self._standard("postprocessor") if choices is None else choices
 
     @property
+    def filter_choices(self) -> Sequence[Any]:
+        """The configured write filters, or else the standard ones that are installed."""
+        choices = self._config.writing.filters
+        return self._standard("filter") if choices is None else choices
+
+    @property
     def embedder_choice(self) -> Any:
         """The configured embedder, or else the standard one if it is installed, or else None."""
         if self._config.index.embedder is not None:
@@ -135,8 +141,7 @@ class Components:
 
         :raises PluginFailedError: a standard one is installed, but failed to load: secrets must not pass it by.
         """
-        choices = self._config.writing.filters
-        if choices is None:
+        if self._config.writing.filters is None:
             for name in KINDS["filter"].standard:
                 if broken := self._plugins.broken(KINDS["filter"].distribution(name)):
                     raise PluginFailedError(
@@ -144,8 +149,7 @@ class Components:
                         f"it: {broken.reason}. Upgrade it: pip install -U {broken.distribution}. To write without it, "
                         "set this in kipu.toml: [writing] filters = []"
                     )
-            choices = self._standard("filter")
-        return [self._build_once("filter", choice, f"writing.filters[{n}]") for n, choice in enumerate(choices)]
+        return [self._build_once("filter", one, f"writing.filters[{n}]") for n, one in enumerate(self.filter_choices)]
 
     def flusher(self, model: str | None) -> FlusherAdapter:
         """Return the configured flusher, or the standard one if the name of a model is all that it needs.

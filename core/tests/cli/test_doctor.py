@@ -54,6 +54,37 @@ def test_doctor_reports_missing_kinds_of_plugins(kipu):
     assert "problem  no plugin with a strategy: nothing can be searched\n         pip install kipu" in done.out
 
 
+FILTER = """\
+import attrs
+from kipu import hookimpl
+from kipu.types import Filtered
+
+@attrs.frozen
+class Redact:
+    def filter(self, text, path):
+        return Filtered(text)
+
+@hookimpl
+def kipu_register_write_filters(register):
+    register("redact", Redact)
+"""
+
+
+def test_status_and_doctor_say_whether_secrets_are_replaced(kipu, site, write):
+    site.install("fake-redact", {"kipu": {"filter-redact": "fake_redact"}}, fake_redact=FILTER)
+    hint = "hint     no write filter is in use: secrets are written as they are\n"
+    assert hint not in kipu("doctor").out
+    assert "write filters   redact\n" in kipu("status").out
+    assert kipu("status", "--json").json["filters"] == ["redact"]
+    block = ("-p", "no:fake-redact")
+    assert "write filters   none: secrets are written as they are\n" in kipu(*block, "status").out
+    assert hint in (done := kipu(*block, "doctor")).out
+    assert "comes with fake-redact 1.0, which is not in use: blocked by -p" in done.out
+    write("kipu.toml", "[writing]\nfilters = []\n")
+    assert kipu("status", "--json").json["filters"] == []
+    assert f"{hint}         To replace keys and passwords, remove filters = [] below [writing]" in kipu("doctor").out
+
+
 EMBEDDER = """\
 from kipu.testing import HashingEmbedder, VectorStrategy
 from kipu import hookimpl

@@ -110,21 +110,21 @@ def _plugins(workspace: Path) -> Iterator[Finding]:
 
 
 def _workspace(workspace: Path, output: Output) -> Iterator[Finding]:
-    async def work() -> tuple[Status, list[str], str | None, str, int]:
+    async def work() -> tuple[Status, list[str], str | None, str, str, int]:
         async with database.reader() as connection:
             damaged = len(await find_damaged(connection))
         await database.close()
         async with open_memory(workspace, attrs.evolve(output, quiet=True)) as memory:
             status, wrong = await memory.status(), await memory.check()
             unusable = await memory.check_embedder() if status.embedder is not None else None
-            return status, wrong, unusable, _no_embedder(memory), damaged
+            return status, wrong, unusable, _no_embedder(memory), _no_filter(memory, status), damaged
 
     database = Database(workspace.absolute() / HIDDEN_FOLDER / INDEX_FILE, Notices())
     if database.exists and (damage := database.file.damage()):
         yield Finding("problem", f"the index is damaged: {damage}", "kipu index --force")
         return
     try:
-        status, wrong, unusable, no_embedder, damaged = run(work())
+        status, wrong, unusable, no_embedder, no_filter, damaged = run(work())
     except KipuError as error:
         yield Finding("problem", f"the workspace {workspace} cannot be used")
         for line in str(error).split("\n"):
@@ -134,6 +134,8 @@ def _workspace(workspace: Path, output: Output) -> Iterator[Finding]:
         yield Finding("problem", sentence)
     yield Finding("ok", f"workspace {status.workspace}: {count(status.files, 'file')}, {count(status.chunks, 'chunk')}")
     yield from _embedder(status, wrong, unusable, no_embedder)
+    if no_filter:
+        yield Finding("hint", "no write filter is in use: secrets are written as they are", no_filter)
     yield from _index(status, unusable)
     if damaged:
         yield Finding("problem", f"{count(damaged, 'vector')} in the index damaged, and ignored", "kipu index --force")
@@ -158,6 +160,20 @@ def _no_embedder(memory: Memory) -> str:
             memory.plugins.find("embedder", KINDS["embedder"].standard[0])
         except PluginError as error:
             return str(error)
+    return ""
+
+
+def _no_filter(memory: Memory, status: Status) -> str:
+    """Return how to use the standard write filter again, if none is in use. A broken one is a problem of its own."""
+    if status.filters:
+        return ""
+    if memory.config.writing.filters is not None:
+        return "To replace keys and passwords, remove filters = [] below [writing] from kipu.toml."
+    name = KINDS["filter"].standard[0]
+    try:
+        memory.plugins.find("filter", name)
+    except PluginError as error:
+        return "" if memory.plugins.broken(KINDS["filter"].distribution(name)) else str(error)
     return ""
 
 

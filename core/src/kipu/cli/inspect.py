@@ -94,6 +94,7 @@ async def status_command(output: Output, memory: Memory) -> None:
         for identity, vectors in status.vectors.items():
             output.line(f"vectors         {vectors:,} of {escape(identity)}")
     output.line(f"post-processors {', '.join(status.postprocessors) or 'none'}")
+    output.line(f"write filters   {', '.join(status.filters) or 'none: secrets are written as they are'}")
     size = f" ({status.index_bytes / 1e6:.1f} MB)" if status.index_bytes else ""
     output.line(f"index           {status.index_path}{' (does not exist yet)' if status.index_bytes == 0 else size}")
     if output.verbose:

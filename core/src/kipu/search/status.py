@@ -59,6 +59,7 @@ async def read_status(service: SearchService) -> Status:
         strategy=name_of(components.strategy_choice),
         chunker=name_of(context.config.index.chunker),
         postprocessors=[name_of(choice) for choice in components.postprocessor_choices],
+        filters=[name_of(choice) for choice in components.filter_choices],
         index_path=str(path),
         index_bytes=(path.stat().st_size if path.exists() else 0) if scope.label is None else None,
         sqlite=context.database.driver.sqlite_version,

@@ -274,7 +274,7 @@ class Status:
     mean the same as in an `IndexReport`. ``index_bytes`` is the size of the index on disk, None in a scope.
     ``embedder`` is the name of the embedder in use, None where searches use keywords only. ``vectors`` counts the
     chunks that have a vector, by the identity of the embedder: several may have vectors side by side.
-    ``pending_vectors`` counts the chunks without a vector of the embedder in use.
+    ``pending_vectors`` counts the chunks without a vector of the embedder in use. ``filters`` are the write filters.
     """
 
     workspace: str
@@ -288,6 +288,7 @@ class Status:
     strategy: str
     chunker: str
     postprocessors: list[str]
+    filters: list[str]
     index_path: str
     index_bytes: int | None
     sqlite: str
