@@ -50,10 +50,12 @@ async def test_the_text_of_a_filter_is_written_compared_and_reported(workspace):
     async with Memory(with_entries(workspace, filters=[Shouting()])) as memory:
         note = await memory.remember(FACT, file="likes.md", metadata={"origin": "chat"})
         assert lines_of(workspace / note.path) == [f"- {FACT.upper()}", "  [origin: CHAT]", ""]
-        assert (note.text, list(note.notices)) == (FACT.upper(), ["shouted for memory/likes.md"])
+        notice = "shouted for memory/likes.md"
+        assert (note.text, list(note.notices)) == (FACT.upper(), [notice, f"In the metadata: {notice}"])
         assert (await memory.remember(FACT.title())).duplicate_of is not None
         note = await memory.edit("edited", path="memory/likes.md", start=1)
         assert (lines_of(workspace / note.path)[0], note.text) == ("- EDITED", "EDITED")
+        assert list(note.notices) == [f"In the new text: {notice}"]
 
 
 async def test_if_a_filter_fails_nothing_is_written_and_the_text_is_not_shown(workspace):
@@ -99,7 +101,7 @@ async def test_a_text_is_saved_although_the_index_cannot_be_written(workspace, m
 
 async def test_a_secret_reaches_no_heading_and_no_metadata(notebook, workspace):
     note = await notebook.remember("x", file="a.md", heading=f"Key {KEY}", metadata={"password": "hunter", "tags": KEY})
-    assert note.notices == ["A key was replaced."]
+    assert note.notices == ["In the metadata: A key was replaced.", "In the heading: A key was replaced."]
     text = (workspace / "memory/a.md").read_text("utf-8")
     assert KEY not in text
     assert "hunter" not in text
@@ -111,7 +113,7 @@ async def test_a_secret_reaches_no_heading_and_no_metadata(notebook, workspace):
 
 @pytest.mark.parametrize("where", [{"source": KEY}, {"file": f"{KEY}.md"}, {"file": f"{KEY}/a.md"}])
 async def test_a_secret_names_no_file(notebook, workspace, where):
-    with pytest.raises(QueryError, match=r"contains a secret\. A key was replaced\.$"):
+    with pytest.raises(QueryError, match=r"contains a secret\. Nothing was written: choose another name\.$"):
         await notebook.remember("x", **where)
     assert list((workspace / "memory").iterdir()) == []
 

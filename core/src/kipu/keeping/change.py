@@ -70,7 +70,7 @@ async def edit(
     text = text.encode("utf-8", "replace").decode("utf-8").replace("\r\n", "\n").replace("\r", "\n").strip("\n")
     async with writer.locked():
         target = await resolve(writer.context, chunk, path, start, end, expected)
-        text = await writer.filter(text, target.path)
+        text = await writer.filter(text, target.path, where="In the new text: ")
         if chunk is not None:
             target = target.below_headings(text)
         place = await _reword(writer, target, text)

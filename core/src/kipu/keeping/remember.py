@@ -59,7 +59,7 @@ async def remember(
     async with writer.locked():
         text = await writer.filter(text, path)
         known = await writer.filter_metadata(known, path)
-        title = None if title is None else await writer.filter(title, path)
+        title = None if title is None else await writer.filter(title, path, where="In the heading: ")
         await writer.refuse_secret_names(path)
         if "id" in known and (place := await find_entry(context, known["id"])):
             raise QueryError(f'There is an entry with the id "{known["id"]}" already: {place}. Give another one.')

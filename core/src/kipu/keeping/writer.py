@@ -138,9 +138,9 @@ class Writer:
         filtered = {}
         for key, value in metadata.items():
             await self._refuse_secrets("A key of the metadata", [key], path)
-            pair = await self.filter(f"{key}: {value}", path)
+            pair = await self.filter(f"{key}: {value}", path, where="In the metadata: ")
             if not pair.startswith(f"{key}: "):
-                pair = f"{key}: {await self.filter(value, path)}"
+                pair = f"{key}: {await self.filter(value, path, where='In the metadata: ')}"
             filtered[key] = pair.removeprefix(f"{key}: ")
         return filtered
 
@@ -157,4 +157,4 @@ class Writer:
             for part in filter(None, parts):
                 filtered = await write_filter.filter(part, path)
                 if filtered.secret:
-                    raise QueryError(f"{what} contains a secret. {' '.join(filtered.notices)}")
+                    raise QueryError(f"{what} contains a secret. Nothing was written: choose another name.")
