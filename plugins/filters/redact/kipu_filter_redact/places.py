@@ -12,9 +12,11 @@ __all__ = ["place_of"]
 # Names of messages, switches and functions.
 _OTHER_NAME = re.compile(
     r"(?:(?<![^\W_])|(?-i:(?<=[a-z])(?=[A-Z])))"
-    r"(?:forg[eo]t(?:ten)?|reset|change|update|confirm|enter|invalid|wrong|incorrect|bad|missing|empty|no|weak|strong|"
-    r"show|hide|has|is|use|require[sd]?|need|input|toggle|mask|hash|encrypt|verify|check|validate|error|err|type|field|"
-    r"label|msg|message|placeholder|grant|max|min)[ _-]?(?:\w{1,12}[_-])?$",
+    r"(?:(?:forg[eo]t(?:ten)?|reset|changed?|updated?|confirm|enter|invalid|wrong|incorrect|bad|missing|empty|weak|strong|"
+    r"show|hide|has|is|use|required?|toggle|validate|errors?|err|fields?|labels?|msg|messages?|placeholder|grant|"
+    r"no(?![_-]?reply))(?:[ _-](?:\w{1,12}[_-])?)?|"
+    # Before a further word, these belong to names of services and databases: HASH_DB_PASSWORD.
+    r"(?:requires|need|mask|hash|encrypt|verify|check|types?|max|min)[ _-]?)$",
     re.IGNORECASE,
 )
 # The beginning of the line of a setting, before its name.

@@ -266,6 +266,34 @@ def test_a_password_of_letters_is_replaced_where_only_a_password_can_stand(aroun
     assert is_replaced(around, word)
 
 
+# Names that begin with the letters of a word such as "use", "no" or "min".
+NAMES = (
+    "USER NODE NODE_DB NOTION HASURA MINIO_ROOT MINIO MAXMIND NOMAD ISSUER USERS_DB SHOWCASE ERP NEXTCLOUD_ADMIN MYSQL "
+    "MINECRAFT_RCON NODERED NOVA HASHICORP CHECKMK EMPTYDB TYPESENSE TYPEORM FIELDGLASS MAXSCALE VERIFY_DB ISCSI "
+    "RESETTER BADGER WEAKLY USENET ERRBIT NOREPLY_MAIL NORDVPN ISPCONFIG INPUT REDIS HASH_DB APP_USER DB_USER "
+    "MASTER_USER LABELSTUDIO MSGRAPH GRANTS_DB MYSQL_USER NO_REPLY MAX_MIND CHECK_MK"
+).split()
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_name_that_begins_like_a_word_is_a_name(name):
+    upper, lower = f"{name}_PASSWORD", f"{name}_password".lower()
+    for around in (f"{upper}=§", f"export {upper}=§", f"{upper}: §", f'{upper}="§"', f"{lower}: '§'"):
+        assert is_replaced(around, "swordfishmonger")
+    assert is_replaced(f"tool --{lower.replace('_', '-')}=§", "swordfishmonger")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *('use_password: "sometimes"', "NO_PASSWORD=swordfish", '"invalid_user_password": "Falsch"'),
+        *('"isPassword": "sometimes"', '"errors_password": "Falsch"', "verify_password: 'sometimes'"),
+    ],
+)
+def test_the_name_of_a_message_or_switch_has_no_password(text):
+    assert redacted(text) == text
+
+
 # Values in the next line, in encoded text, after a suffix, beside a user.
 PASSWORDS = [
     "password\n§",
