@@ -146,6 +146,7 @@ def test_an_entry_is_inserted_and_the_other_lines_stay(data, text, heading):
 
 
 @example(b"\n  indented\n---\n", "text")
+@example(b"", "> ```\n# Heading")
 @given(files(), texts)
 def test_the_other_entries_stay_when_one_is_appended(data, text):
     file = parsed(data)

@@ -172,7 +172,7 @@ class _Scanner:
 
     def _fence(self, index: int, marks: str, opening: str) -> int:
         quoted, is_item = ">" in opening, bool(opening.strip(" \t>"))
-        self.in_item |= is_item and not quoted
+        self.in_item |= is_item and not opening.lstrip().startswith(">")
         if self.tolerant and not quoted and not self.in_item:
             end = 0 if opening else self._end_at_the_margin(index, marks)
             return self._add(Kind.FENCE, index, end) if end else self._text(index)
