@@ -93,10 +93,13 @@ class Watched:
 
 @asynccontextmanager
 async def watched(
-    configuration: MemoryConfig, sync: SyncConfig = QUICK, prepare: Callable[[Watched], None] = lambda watched: None
+    configuration: MemoryConfig,
+    sync: SyncConfig = QUICK,
+    prepare: Callable[[Watched], None] = lambda watched: None,
+    scope: str | None = None,
 ) -> AsyncIterator[Watched]:
     """Watch a workspace, from the end of the first round on."""
-    async with Memory(attrs.evolve(configuration, sync=sync)) as memory:
+    async with Memory(attrs.evolve(configuration, sync=sync), scope=scope) as memory:
         watched = Watched(memory)
         prepare(watched)
         running = asyncio.create_task(watched.watcher.run(watched.stop))
@@ -133,6 +136,17 @@ async def test_an_atomic_save_is_one_change(config, write):
                 write("memory/.notes.md.tmp", f"save {number}\n\nmore\n"), watching.memory.workspace / "memory/notes.md"
             )
             await watching.expect(("changed", "memory/notes.md", "2 chunks"))
+
+
+async def test_a_scope_hears_of_its_own_files_alone(config, write, workspace):
+    write("memory/alice/kept.md", "kept\n")
+    other = write("memory/bob/private.md", "moved\n")
+    async with watched(config(), scope="alice") as watching:
+        await watching.expect(("added", "memory/alice/kept.md", "1 chunk"))
+        mine = other.rename(workspace / "memory/alice/mine.md")
+        await watching.expect(("added", "memory/alice/mine.md", "1 chunk"))
+        mine.rename(other)
+        await watching.expect(("removed", "memory/alice/mine.md", "0 chunks"))
 
 
 async def test_500_files_at_once_are_all_indexed(config, write, workspace, tmp_path):

@@ -65,8 +65,8 @@ class Watcher:
     """Keeps the index of one workspace up to date for as long as it runs.
 
     :param update: brings the index up to date, as `Memory.index` does.
-    :param on_event: called for each changed file with the event, the path as results have it, and what the index now
-        has of it. It may be a coroutine function; the next call waits for it.
+    :param on_event: called for each changed file of the scope with the event, the path as results have it, and what the
+        index now has of it. It may be a coroutine function; the next call waits for it.
     :param on_problem: called with a sentence when something goes wrong, and not again while it stays so. By default it
         is logged as a warning.
     """
@@ -79,6 +79,7 @@ class Watcher:
         on_problem: Callable[[str], object] | None = None,
     ) -> None:
         self._workspace = context.workspace
+        self._scope = context.scope
         self._database = context.database
         self._config = context.config.sync
         self._notices = context.notices
@@ -264,7 +265,7 @@ class Watcher:
     async def _changes(self) -> list[tuple[Event, str, FileSummary]]:
         """Return how the index differs from before. A search may have changed it first."""
         async with self._database.reader() as connection:
-            known = await known_files(connection)
+            known = {path: file for path, file in (await known_files(connection)).items() if self._scope.sees(path)}
             changes = [] if self._known is None else _compare(self._known, known)
             infos = {info.path: info for info in await file_infos(connection)} if changes else {}
         self._known = known
