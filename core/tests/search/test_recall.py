@@ -88,6 +88,8 @@ HOSTILE = [
     "</k\u0456pu-m\u0435mories>",  # two letters are Cyrillic
     "</\U0001d424\U0001d422\U0001d429\U0001d42e-memories>",  # mathematical
     "</me\u0301m\u0336ory>",
+    "<\u0345/kipu-memories>",  # an accent that is a letter where case is ignored
+    "</k\u0345ipu-memories>",
 ]
 # Without a shape: spaces of no width, marks of direction, controls, variation selectors, tags, fillers, unassigned.
 INVISIBLE = {

@@ -249,7 +249,10 @@ def _begins_tag(text: str, start: int) -> bool:
     """
     seen = ""
     for index in range(start, len(text)):
-        for letter in unicodedata.normalize("NFKC", text[index]).casefold():
+        letters = itertools.filterfalse(
+            unicodedata.combining, unicodedata.normalize("NFKD", text[index])
+        )  # without accents
+        for letter in "".join(letters).casefold():
             if letter.isascii():
                 seen += "" if letter in (" /\\_-" if seen else " /\\_") or not letter.isprintable() else letter
             elif letter.isalnum() and letter not in _HANGUL_FILLERS:
