@@ -190,6 +190,65 @@ async def test_what_the_kernel_did_not_write_fails_no_operation(
         await search_everything(memory)
 
 
+@pytest.mark.parametrize(
+    ("place", "value"), [(47, 112), (18, 3), (19, 3), (59, 2), (16, 3), (20, 128), (63, 9), (100, 0)]
+)
+@pytest.mark.parametrize("operation", OPERATIONS)
+async def test_a_damaged_header_fails_no_operation(
+    indexed: tuple[Path, bytes], place: int, value: int, operation: Callable[[Memory], Awaitable[None]]
+) -> None:
+    workspace, good = indexed
+    put_files(workspace)
+    write_index(workspace, good[:place] + bytes([value]) + good[place + 1 :])
+    async with open_memory(workspace) as memory:
+        await operation(memory)
+        await search_everything(memory)
+
+
+async def test_a_damaged_table_of_fts5_is_rebuilt(indexed: tuple[Path, bytes]) -> None:
+    workspace, good = indexed
+    put_files(workspace)
+    write_index(workspace, good)
+    with contextlib.closing(choose_driver().connect(workspace / INDEX, isolation_level=None)) as connection:
+        connection.execute("UPDATE keyword_config SET v = 9 WHERE k = 'version'")
+    async with open_memory(workspace) as memory:
+        await search(memory)
+
+
+@pytest.mark.parametrize("path", [b"memory/f3.md", b"hashing", b"fact u3x1 is new"])
+@pytest.mark.parametrize("number", range(4))
+async def test_indexing_with_force_mends_what_sqlite_does_not_check(
+    indexed: tuple[Path, bytes], path: bytes, number: int
+) -> None:
+    """A letter of a row, or of an index of its table, is another one: no page is damaged."""
+    workspace, good = indexed
+    put_files(workspace)
+    places = [place for place in range(len(good)) if good.startswith(path, place)]
+    place = places[number % len(places)] + len(path) - 3
+    write_index(workspace, good[:place] + b"q" + good[place + 1 :])
+    async with open_memory(workspace) as memory:
+        assert not (await memory.index(force=True)).pending
+        (best, *_) = await memory.search("u3x1")
+        assert (best.path, "fact u3x1 is new" in best.text) == ("memory/f3.md", True)
+        assert len(await memory.files()) == 30
+        await memory.forget(path="memory/f3.md", start=4)
+        assert "u3x1" not in " ".join(result.text for result in await memory.search("u3x1"))
+        await search_everything(memory)
+
+
+async def test_a_row_that_cannot_be_removed_is_no_obstacle_to_forgetting(indexed: tuple[Path, bytes]) -> None:
+    workspace, good = indexed
+    put_files(workspace)
+    places = [place for place in range(len(good)) if good.startswith(b"memory/f3.md", place)]
+    for place in places:
+        write_index(workspace, good[: place + 8] + b"Q" + good[place + 9 :])
+        put_files(workspace)
+        async with open_memory(workspace) as memory:
+            receipt = await memory.forget(path="memory/f3.md", start=4)
+            assert receipt.complete
+            assert "u3x1" not in " ".join(result.text for result in await memory.search("u3x1"))
+
+
 async def test_a_chunk_is_found_by_its_name_in_a_rebuilt_index(indexed: tuple[Path, bytes]) -> None:
     workspace, good = indexed
     put_files(workspace)

@@ -29,10 +29,7 @@ def check_arguments(values: Mapping[str, Any]) -> None:
             raise QueryError(f"{name} is too large: a number of {value.bit_length():,} bits.")
         if name in _PATHS and not isinstance(os.fspath(value) if isinstance(value, os.PathLike) else value, str | None):
             raise QueryError(f"{name} must be a path, not {type(value).__name__}.")
-        if name in _NAMES and value is not None and not _is_unicode(value):
-            unicode = " in valid Unicode" if isinstance(value, str) else ""
-            raise QueryError(f"{name} must be {_NAMES[name]}{unicode}, not {value!r}.")
-
-
-def _is_unicode(value: Any) -> bool:
-    return isinstance(value, str) and value.encode("utf-8", "replace").decode("utf-8") == value
+        if name in _NAMES and value is not None and not isinstance(value, str):
+            raise QueryError(f"{name} must be {_NAMES[name]}, not {value!r}.")
+        if name in _NAMES and value and value.encode("utf-8", "replace").decode("utf-8") != value:
+            raise QueryError(f"{name} must be {_NAMES[name]} in valid Unicode, not {value!r}.")

@@ -375,12 +375,7 @@ class Memory:
 
         if self._watching is not None:
             return True
-
-        def seen(event: Event, path: str, summary: FileSummary) -> object:
-            sees = self._context.scope.sees(path)
-            return on_event(event, path, summary) if on_event is not None and sees else None
-
-        watcher = Watcher(self._context, self._index_while_watching, seen, on_problem)
+        watcher = Watcher(self._context, self._index_while_watching, on_event, on_problem)
         if not watcher.claim():
             return False
         stop = asyncio.Event()
@@ -493,8 +488,9 @@ class Memory:
         It also raises what `remember` and `read` raise.
         """
         from .keeping.change import edit
+        from .keeping.targets import Named
 
-        return await edit(self._writer, text, chunk=chunk, path=path, start=start, end=end, expected=expected)
+        return await edit(self._writer, text, Named(chunk, path, start, end, expected))
 
     @_public
     async def move(
@@ -515,8 +511,9 @@ class Memory:
         The other parameters are those of `edit`, and so is what it raises.
         """
         from .keeping.change import move
+        from .keeping.targets import Named
 
-        return await move(self._writer, to, chunk=chunk, path=path, start=start, end=end, expected=expected)
+        return await move(self._writer, to, Named(chunk, path, start, end, expected))
 
     @_public
     async def forget(
@@ -537,9 +534,10 @@ class Memory:
         It raises what `edit` raises.
         """
         from .keeping.forget import forget
+        from .keeping.targets import Named
 
         try:
-            return await forget(self._writer, chunk=chunk, path=path, start=start, end=end, expected=expected)
+            return await forget(self._writer, Named(chunk, path, start, end, expected))
         finally:
             self._has_finished_interrupted = False  # the next call finishes what could not be done
 
@@ -670,7 +668,7 @@ class Memory:
         if self._has_finished_interrupted:
             return
         hidden = self.workspace / HIDDEN_FOLDER
-        if (hidden / "forgetting").exists() or _has_entries(hidden / "writing"):
+        if "forgetting" in _entries(hidden) or _entries(hidden / "writing"):
             from .keeping.forget import finish_forgetting
 
             await self._writer.recover()
@@ -678,9 +676,8 @@ class Memory:
         self._has_finished_interrupted = True
 
 
-def _has_entries(folder: Path) -> bool:
+def _entries(folder: Path) -> list[str]:
     try:
-        with os.scandir(folder) as entries:
-            return any(True for _ in entries)
+        return os.listdir(folder)
     except OSError:
-        return False
+        return []

@@ -16,7 +16,14 @@ Answer = TypeVar("Answer")
 
 # https://www.sqlite.org/rescode.html: SQLITE_CORRUPT and SQLITE_NOTADB, and how they read where an error has no code.
 _DAMAGE_CODES = (11, 26)
-_DAMAGE_SIGNS = ("not a database", "malformed", "corrupt", "Could not decode to UTF-8")
+_DAMAGE_SIGNS = (
+    "not a database",
+    "malformed",
+    "corrupt",
+    "Could not decode to UTF-8",
+    "file format",  # of the header, or of a table of FTS5
+    "same text encoding",
+)
 
 
 class IndexDamageError(Exception):

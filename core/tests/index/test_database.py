@@ -343,7 +343,9 @@ async def test_a_folder_in_place_of_the_index_is_explained(path, database):
     put(path / "something")
     with pytest.raises(IndexUnavailableError) as caught:
         await insert(database, "a.md")
-    assert str(caught.value) == f"The index {path} cannot be used: unable to open database file."
+    assert (
+        str(caught.value) == f"{path} is not a regular file. Kipu keeps its index in the workspace itself: remove it."
+    )
 
 
 def test_an_index_that_cannot_be_opened_leaves_no_thread(path, monkeypatch):

@@ -482,7 +482,7 @@ async def test_a_folder_in_place_of_the_index_is_reported_and_kept(workspace, me
     write("memory/one.md", "alpha")
     (workspace / ".kipu/index.sqlite/precious").mkdir(parents=True)
     for work in (lambda: memory.search("alpha"), memory.index):
-        with pytest.raises(IndexUnavailableError, match=r"index\.sqlite cannot be used"):
+        with pytest.raises(IndexUnavailableError, match=r"index\.sqlite is not a regular file"):
             await work()
     assert (workspace / ".kipu/index.sqlite/precious").is_dir()
 

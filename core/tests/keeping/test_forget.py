@@ -61,6 +61,24 @@ async def test_the_metadata_of_a_forgotten_entry_is_nowhere_any_more(workspace, 
     assert files_with(workspace, "zwetschge") == []
 
 
+@pytest.mark.parametrize("text", ["The PIN of the safe is 4711.", "密码是蓝色的猫头鹰。", "Größe zwölf"])
+async def test_words_that_are_short_or_not_ascii_are_looked_for_too(memory, write, text):
+    note = await memory.remember(text, file="a.md")
+    write(".kipu/kept.md", f"- {text}\n")
+    receipt = await memory.forget(chunk=note.chunk)
+    assert [trace.place for trace in receipt.traces if trace.after] == [".kipu/kept.md: words of the text"]
+
+
+@pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() == 0, reason="nothing is unreadable to root")
+async def test_another_file_that_cannot_be_read_is_named(memory, write):
+    write("memory/a.md", "- the xylophonequartz\n")
+    other = write("memory/b.md", "- the xylophonequartz too\n")
+    await memory.index()
+    other.chmod(0)
+    receipt = await memory.forget(path="memory/a.md", start=1)
+    assert any("memory/b.md cannot be read" in notice for notice in receipt.notices)
+
+
 async def test_headings_that_go_with_a_text_are_named(memory, write, workspace):
     write("memory/a.md", "# Rooms\n\n## Cellar\n\nonly a line here\n\n## Attic\n\nanother\n")
     receipt = await memory.forget(path="memory/a.md", start=5)

@@ -63,10 +63,14 @@ class PreparedFile:
 
 @attrs.define
 class Batch:
-    """Changes that are made together: files to add or change, and files to remove, as the index had them."""
+    """Changes that are made together: files to add or change, and files to remove, as the index had them.
+
+    ``fresh`` is whether no row of a chunk is kept, though its hash is the same: its text may be damaged.
+    """
 
     files: list[PreparedFile] = attrs.field(factory=list)
     removed: list[KnownFile] = attrs.field(factory=list)
+    fresh: bool = False
 
     @property
     def paths(self) -> list[str]:
@@ -97,7 +101,7 @@ async def apply(snapshot: Snapshot, batch: Batch, tables: Sequence[StrategyTable
             continue
         file_id = file_rows.add(file)
         if file.chunks is not None:
-            diff.add(file, file_id, rows.get(file_id, []))
+            diff.add(file, file_id, rows.get(file_id, []), fresh=batch.fresh)
     removed = [file.id for file in batch.removed if file.path not in overtaken]
     diff.gone += [row for file_id in removed for row in rows.get(file_id, [])]
     await file_rows.write(connection)
@@ -139,7 +143,7 @@ class _ChunkDiff:
         self._metadata: dict[str, tuple[Any, ...]] = {}
         self.gone: list[_ChunkRow] = []
 
-    def add(self, file: PreparedFile, file_id: int, rows: Sequence[_ChunkRow]) -> None:
+    def add(self, file: PreparedFile, file_id: int, rows: Sequence[_ChunkRow], *, fresh: bool) -> None:
         """Pair the chunks of a file with its rows: those with equal hashes, in order, keep their row."""
         old: dict[str, list[_ChunkRow]] = {}
         for row in reversed(rows):
@@ -154,7 +158,7 @@ class _ChunkDiff:
             if chunk.metadata and (metadata := hashes.get(id(chunk.metadata))) is None:
                 metadata = hashes[id(chunk.metadata)] = self._add_metadata(chunk.metadata)
             hash = (attrs.evolve(chunk, metadata={"": metadata}) if metadata else chunk).hash
-            same = old[hash].pop() if old.get(hash) else None
+            same = old[hash].pop() if old.get(hash) and not fresh else None
             if same is not None and not file.renamed:
                 if same.place != place:
                     self._moved.append((*place, same.id))

@@ -226,10 +226,13 @@ class Database:
                 'memory before os.fork(), or start processes with the method "spawn".'
             )
         _used.add(self)
-        for path in (self.path.parent, self.path):
-            if os.path.islink(path):  # from a clone, perhaps, and leading to any file
+        files = [f"{self.path}{ending}" for ending in ("", "-wal", "-shm", "-journal")]
+        for path in (str(self.path.parent), *files):
+            # From a clone, perhaps: a link may lead to any file, and a pipe is waited for.
+            if os.path.islink(path) or (path in files and os.path.exists(path) and not os.path.isfile(path)):
+                kind = "a symbolic link" if os.path.islink(path) else "not a regular file"
                 raise IndexUnavailableError(
-                    f"{path} is a symbolic link. Kipu keeps its index in the workspace itself: remove the link."
+                    f"{path} is {kind}. Kipu keeps its index in the workspace itself: remove it."
                 )
 
     async def _open_writer(self, wait: float) -> Connection:
@@ -318,6 +321,8 @@ class Database:
         try:
             yield
         except (sqlite3.OperationalError, self.driver.OperationalError) as error:
+            if "readonly" in str(error) and os.access(self.path, os.W_OK):  # so says its header
+                raise IndexDamageError(error, self.file.identity()) from error
             if "locked" in str(error) or "busy" in str(error):
                 raise IndexBusyError(
                     f"Another process is writing to the index {self.path}. Try again when it is done."

@@ -61,20 +61,15 @@ class IndexFile:
     def damage(self) -> str | None:
         """Return what a check of all pages of the index finds wrong, or None."""
         try:
-            connection = self.driver.connect(self.uri(), uri=True)
-        except self.driver.OperationalError as error:
-            return str(error)
-        try:
-            found: str = connection.execute("PRAGMA quick_check(1)").fetchone()[0]
-            return None if found == "ok" else found.rsplit("\n", maxsplit=1)[-1]  # below the name of the database
+            with contextlib.closing(self.driver.connect(self.uri(), uri=True)) as connection:
+                found: str = connection.execute("PRAGMA integrity_check(1)").fetchone()[0]
         except Exception as error:
             if is_damage(error):
                 return str(error)
             if isinstance(error, self.driver.Error):
                 return None  # it is locked, perhaps
             raise
-        finally:
-            connection.close()
+        return None if found == "ok" else found.rsplit("\n", maxsplit=1)[-1]  # below the name of the database
 
     def prepare(self, wait: float) -> None:
         """Create the folder, the file and the tables if they do not exist; set an unusable file aside."""

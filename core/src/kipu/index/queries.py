@@ -145,7 +145,7 @@ async def select_chunks(
     try:
         metadata = {id: json.loads(text) for id, text in found}
         full: list[Any] = [[*row[:4], _date(row[4]), *row[5:11], metadata[row[11]] if row[11] else {}] for row in rows]
-    except (KeyError, ValueError) as error:
+    except (KeyError, TypeError, ValueError) as error:
         raise IndexDamageError(f"the metadata of a chunk cannot be read: {error}") from error
     return [StoredChunk(*row) for row in full]
 
@@ -223,5 +223,5 @@ async def admit(snapshot: Snapshot, query: Query, hits: Iterable[Hit]) -> list[H
 def _date(text: str | None) -> date | None:
     try:
         return date.fromisoformat(text) if text else None
-    except ValueError as error:
+    except (TypeError, ValueError) as error:
         raise IndexDamageError(f"the date of a file cannot be read: {error}") from error

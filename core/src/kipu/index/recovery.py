@@ -6,7 +6,7 @@ import functools
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from ..errors import IndexUnavailableError, PluginFailedError
-from ..sqlite import is_missing_table, sqlite_errors
+from ..sqlite import IndexDamageError, is_missing_table, sqlite_errors
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
@@ -23,23 +23,27 @@ class IndexReplacedError(IndexUnavailableError):
 def recovering(method: Method) -> Method:
     """Run a method once more if the index turns out to be damaged or replaced, or lacks the tables of a strategy.
 
-    The second run rebuilds them. The first argument has the index in its attribute ``database``.
+    The second run rebuilds them; if SQLite complains in it too, the third one begins with a new index. The first
+    argument has the index in its attribute ``database``.
     """
 
     @functools.wraps(method)
     async def recovered(self: Any, *arguments: Any, **options: Any) -> Any:
         database: Database = self.database
-        try:
-            return await method(self, *arguments, **options)
-        except IndexReplacedError:
-            pass
-        except sqlite_errors() as error:
-            await database.recover(error)
-        except PluginFailedError as error:
-            if not is_missing_table(error.__cause__):
-                raise
-            async with database.transaction() as connection:
-                await connection.execute("DELETE FROM strategies")
+        for is_second in (False, True):
+            try:
+                return await method(self, *arguments, **options)
+            except IndexReplacedError:
+                if is_second:
+                    raise
+            except sqlite_errors() as error:
+                is_sure = is_second and not isinstance(error, IndexDamageError)
+                await database.recover(IndexDamageError(error) if is_sure else error)
+            except PluginFailedError as error:
+                if is_second or not is_missing_table(error.__cause__):
+                    raise
+                async with database.transaction() as connection:
+                    await connection.execute("DELETE FROM strategies")
         try:
             return await method(self, *arguments, **options)
         except sqlite_errors() as error:

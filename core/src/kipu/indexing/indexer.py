@@ -214,7 +214,7 @@ class Indexer:
     ) -> tuple[Batch, list[SkippedFile]]:
         """Read and chunk files: return them as the index should have them, and those that must be tried again."""
         contents, skipped = await asyncio.to_thread(read_contents, self.context.workspace, files)
-        batch, identity = Batch(), self.chunker.identity
+        batch, identity = Batch(fresh=force), self.chunker.identity
         changed: list[tuple[PreparedFile, Document]] = []
         for content in contents:
             found, before = content.found, known.get(content.found.path)

@@ -325,7 +325,8 @@ class Synchronizer:
     async def _clear_plugin_folders(self) -> list[str]:
         """Delete the files that strategies keep of their own, derived from the index. Return what could not be."""
         folder = self.database.path.parent / PLUGIN_FOLDERS
-        await asyncio.to_thread(shutil.rmtree, folder, ignore_errors=True)
+        if await asyncio.to_thread(folder.is_dir):  # a pipe would be waited for
+            await asyncio.to_thread(shutil.rmtree, folder, ignore_errors=True)
         if not await asyncio.to_thread(folder.exists):
             return []
         self._context.notices.add(f"{folder} cannot be deleted, and may have old texts. Delete it yourself.")

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from ..context import Context
     from ..types import StoredChunk
-    from .targets import Target
+    from .targets import Named, Target
     from .writer import Writer
 
 
@@ -51,27 +51,18 @@ async def read(context: Context, path: str | os.PathLike[str], start: int | None
 
 
 @recovering
-async def edit(
-    writer: Writer,
-    text: str,
-    *,
-    chunk: str | None,
-    path: str | os.PathLike[str] | None,
-    start: int | None,
-    end: int | None,
-    expected: str | None,
-) -> Note:
+async def edit(writer: Writer, text: str, named: Named) -> Note:
     """Replace a text. See `kipu.Memory.edit`."""
     if not str(text).strip():
         raise QueryError("The replacement text is empty. To delete lines, use forget.")
     normalize_text(text)  # refuse what cannot be written before looking for the target
-    if chunk is None and start is None:
+    if named.chunk is None and named.start is None:
         raise QueryError("Name the lines to replace, or a chunk. A whole file cannot be replaced.")
     text = text.encode("utf-8", "replace").decode("utf-8").replace("\r\n", "\n").replace("\r", "\n").strip("\n")
     async with writer.locked():
-        target = await resolve(writer.context, chunk, path, start, end, expected)
+        target = await resolve(writer.context, named)
         text = await writer.filter(text, target.path, where="In the new text: ")
-        if chunk is not None:
+        if named.chunk is not None:
             target = target.below_headings(text)
         place = await _reword(writer, target, text)
         await writer.index(place.path)
@@ -88,23 +79,14 @@ async def _reword(writer: Writer, target: Target, text: str) -> Place:
 
 
 @recovering
-async def move(
-    writer: Writer,
-    to: str | os.PathLike[str],
-    *,
-    chunk: str | None,
-    path: str | os.PathLike[str] | None,
-    start: int | None,
-    end: int | None,
-    expected: str | None,
-) -> Note:
+async def move(writer: Writer, to: str | os.PathLike[str], named: Named) -> Note:
     """Move a file, or lines of one to the end of another. See `kipu.Memory.move`."""
     context = writer.context
     name, real = resolve_destination(context, None, to)
     await writer.refuse_secret_names(name)
-    is_whole_file = chunk is None and path is not None and start is None and end is None
+    is_whole_file = named.path is not None and named.start is None and named.end is None
     async with writer.locked():
-        target = await resolve(context, chunk, path, start, end, expected, any_name=is_whole_file)
+        target = await resolve(context, named, any_name=is_whole_file)
         if target.real == real:
             raise QueryError(f"{target.path} is already there.")
         if is_whole_file:

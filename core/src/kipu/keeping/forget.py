@@ -19,7 +19,7 @@ from ..index.recovery import recovering
 from ..index.strategy_tables import change, tables_of
 from ..indexing.synchronizer import OLD_PAGES
 from ..markdown import canonical, entries
-from ..sqlite import sqlite_errors
+from ..sqlite import IndexDamageError, sqlite_errors
 from ..types import Place, Receipt, Trace
 from ..workspace.paths import HIDDEN_FOLDER
 from ..workspace.reader import IrregularFileError, read_regular
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from ..index.queries import Snapshot
     from ..index.strategy_tables import Select
     from ..workspace.paths import Workspace
-    from .targets import Target
+    from .targets import Named, Target
     from .writer import Writer
 
 # How much of a file is searched for words at a time.
@@ -64,21 +64,13 @@ class _Count(NamedTuple):
 
 
 @recovering
-async def forget(
-    writer: Writer,
-    *,
-    chunk: str | None,
-    path: str | os.PathLike[str] | None,
-    start: int | None,
-    end: int | None,
-    expected: str | None,
-) -> Receipt:
+async def forget(writer: Writer, named: Named) -> Receipt:
     """Remove a text from its file, the index and the cache of vectors. See `kipu.Memory.forget`."""
     context = writer.context
     mark = context.workspace.root / HIDDEN_FOLDER / _MARK
     async with writer.locked():
-        target = await resolve(context, chunk, path, start, end, expected)
-        if chunk is not None:
+        target = await resolve(context, named)
+        if named.chunk is not None:
             target = target.below_headings()  # headings that nothing is left below are removed with it
         target = await include_metadata(context, target)
         before = await _count(context, target)
@@ -102,8 +94,6 @@ async def forget(
 async def finish_forgetting(writer: Writer) -> None:
     """Erase what a killed process had removed from a file but not from the index, if it can be done now."""
     mark = writer.context.workspace.root / HIDDEN_FOLDER / _MARK
-    if not mark.exists():
-        return
     try:
         async with writer.locked():
             if not mark.exists():  # another task or process was forgetting, and is done
@@ -190,6 +180,8 @@ async def _receipt(context: Context, target: Target, before: _Count, pages: dict
                 f"SELECT files.path FROM {CHUNKS_AND_FILES} WHERE instr(text, ?) OR instr(context, ?)",
                 (target.text, target.text),
             )
+            if not left_in_file and any(row[0] == target.path for row in rows):
+                raise IndexDamageError("a row of a table cannot be removed")
             chunks = sum(context.scope.sees(row[0]) for row in rows)
         vectors = {row[0] for row in await connection.execute_fetchall(_CACHED)} & before.hashes
     traces = [
@@ -252,6 +244,9 @@ def _find_lines(context: Context, paths: Sequence[str], wanted: str) -> list[Pla
             text = _read_text(context.workspace, resolve_file(context, path)[1])
         except KipuError:
             continue  # it was removed since
+        except OSError as error:
+            context.notices.add(f"{path} cannot be read, and may have the text too: {error.strerror or error}.")
+            continue
         places += [Place(path, *lines) for lines in _matching_lines(wanted, text)]
     return places
 
@@ -281,10 +276,14 @@ def _splits_word(text: str, position: int) -> bool:
 
 
 async def _find_unique_words(context: Context, text: str) -> list[bytes]:
-    """Return words of a text that the memory has nowhere else: a page that has one of them has a part of the text."""
-    words = {word.strip(".,;:!?\"'()[]{}*_`<>").lower() for word in text.split()}
-    words = {word for word in words if len(word) >= _SHORTEST_WORD and word.isascii()}
-    candidates = sorted(words, key=lambda word: (-len(word), word))[: 5 * _MAX_WORDS]
+    """Return words of a text that the memory has nowhere else: a page that has one of them has a part of the text.
+
+    They are as SQLite has them, with small ASCII letters. A line counts as a word: it may have only short ones.
+    """
+    words = {word.strip(".,;:!?\"'()[]{}*_`<>") for word in (*text.split(), *text.split("\n"))}
+    small = {word.encode().lower() for word in words}
+    long = sorted((word for word in small if len(word) >= _SHORTEST_WORD), key=lambda word: (-len(word), word))
+    candidates = [word.decode() for word in long[: 5 * _MAX_WORDS]]
     if not candidates:
         return []
     async with context.database.reader() as connection:
@@ -298,7 +297,7 @@ async def _find_unique_words(context: Context, text: str) -> list[bytes]:
             f"AND NOT EXISTS (SELECT 1 FROM strategies WHERE instr(lower(name), word)) LIMIT {_MAX_WORDS}",
             candidates,
         )
-    return [row[0].encode("ascii") for row in rows]
+    return [row[0].encode() for row in rows]
 
 
 async def _search_pages(context: Context, target: Target) -> dict[str, int]:

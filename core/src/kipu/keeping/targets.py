@@ -35,6 +35,16 @@ if TYPE_CHECKING:
 _LINES = re.compile(r"(?P<path>.+):(?P<start>[1-9][0-9]*)(?:-(?P<end>[1-9][0-9]*))?", re.DOTALL)
 
 
+class Named(NamedTuple):
+    """What a caller names: a chunk, or the lines of a file, and what they say as far as it knows. See `Memory.edit`."""
+
+    chunk: str | None = None
+    path: str | os.PathLike[str] | None = None
+    start: int | None = None
+    end: int | None = None
+    expected: str | None = None
+
+
 class Target(NamedTuple):
     """Lines of a file, from 1, both included, and the text in them that was named."""
 
@@ -123,21 +133,13 @@ def resolve_file(context: Context, path: str | os.PathLike[str], *, any_name: bo
     return name, real
 
 
-async def resolve(
-    context: Context,
-    chunk: str | None,
-    path: str | os.PathLike[str] | None,
-    start: int | None,
-    end: int | None,
-    expected: str | None = None,
-    *,
-    any_name: bool = False,
-) -> Target:
-    """Return the lines that are named by a chunk, or by a path and lines.
+async def resolve(context: Context, named: Named, *, any_name: bool = False) -> Target:
+    """Return the lines that a caller names.
 
     :param any_name: see `resolve_file`.
     :raises FileChangedError: they do not say what was ``expected``.
     """
+    chunk, path, start, end, expected = named
     if (chunk is None) == (path is None):
         raise QueryError("Name either a chunk, or a path with lines.")
     if chunk is not None:
@@ -170,11 +172,11 @@ async def resolve_place(context: Context, place: str) -> Target:
     """Return the lines that are named in one text: a chunk, or a path and lines such as ``memory/a.md:3-4``."""
     if found := _LINES.fullmatch(place):
         start, end = int(found["start"]), int(found["end"] or found["start"])
-        return await resolve(context, None, found["path"], start, end)
+        return await resolve(context, Named(None, found["path"], start, end))
     file = place.rstrip(":")
     if is_memory_file_name(file.rpartition("/")[2]):
         raise QueryError(f"Name lines of {file}, such as {file}:3-4.")
-    return await resolve(context, place, None, None, None)
+    return await resolve(context, Named(place))
 
 
 async def include_metadata(context: Context, target: Target) -> Target:
