@@ -15,6 +15,8 @@ from .values import (
     is_named_password,
     is_password_in_prose,
     is_plain_password,
+    is_short_key,
+    is_signed_word,
     is_unmistakable,
     is_words,
     may_be_secret,
@@ -123,6 +125,9 @@ _HARMLESS = re.compile(
 )
 _IN_QUERY = re.compile(r"[?&][\w.-]{0,60}$")
 _OPTION = re.compile(r"--[\w-]{0,40}$")
+# A code of digits only, which after another name can be a date or a count.
+_PASSCODE = re.compile(r"pass[_-]?code", re.IGNORECASE)
+_NUMBER = re.compile(r"\d{5,12}")
 # Keys without a digit, where only a key can stand.
 _MIN_KEY_LENGTH = 8
 _SET_VARIABLE = re.compile(r"(?<!\w)(?:setenv|setx|ENV)[ ]{1,4}[A-Z][A-Z0-9_]{0,40}$")
@@ -199,7 +204,7 @@ def _secret_of(text: str, name: re.Match[str], value: re.Match[str]) -> Secret |
     if (
         (value["element"] and not _TAG.search(before))
         or (name["key"] and _HARMLESS.search(before))
-        or (name["short"] and not (value["sign"] or value["loose"] or value["space"]))
+        or (name["short"] and not (value["sign"] or value["loose"] or value["space"] or value["verb"]))
         or (value["below"] and not _LABEL.search(before))
         or (value["call"] and not _SETTER.search(before))
         or (value["comma"] and not (value["closing"] and _ARGUMENT.search(before)))
@@ -233,14 +238,22 @@ def _looks_secret(
     """Check that a value looks like a key, or a password, for what is before it."""
     secret = text[slice(*span)]
     if name["key"] is not None:
+        is_token = name["key"].lower() == "token"
+        is_request = is_token and text.startswith(
+            ("client", "Client"), max(0, name.start() - 6)
+        )  # AWS: what a retry repeats
+        if value["sign"] and not (value["newline"] or is_request) and is_short_key(secret, is_token=is_token):
+            return True
         return is_key_in_prose(secret) if unsigned else is_key(secret) and not value["loose"]
     if value["loose"] or (name["short"] and not value["sign"]):
         return is_unmistakable(secret)
+    if (value["verb"] or value["sign"]) and _PASSCODE.fullmatch(name[0]) and _NUMBER.fullmatch(secret):
+        return True
     if not _is_password(text, span[0], secret, value):
         return False
     if unsigned or value["below"]:
-        return is_password_in_prose(secret)
-    return not name["short"] or is_likely_password(secret)
+        return is_password_in_prose(secret) or (value["below"] is not None and is_signed_word(secret))
+    return not name["short"] or is_likely_password(secret) or (secret[0].isalpha() and is_short_key(secret))
 
 
 def _is_setting(text: str, name: re.Match[str], value: re.Match[str], span: tuple[int, int]) -> bool:
@@ -281,8 +294,8 @@ def _is_password(text: str, start: int, secret: str, value: re.Match[str]) -> bo
     a table cell, tag or option   anything
     ============================  ======================================================
 
-    The caller adds two rules: after only a space and without quotes, `is_password_in_prose`; after a short name such as
-    "pw", a sign and `is_likely_password`.
+    The caller adds three rules: after only a space and without quotes, `is_password_in_prose`; on the line below,
+    also `is_signed_word`; after a short name such as "pw", a sign and `is_likely_password` or `is_short_key`.
     """
     quoted = value["bare"] is None
     verb = value["verb"] or value["contraction"]

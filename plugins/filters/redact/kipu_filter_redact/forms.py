@@ -16,7 +16,15 @@ from typing import TYPE_CHECKING
 import attrs
 
 from .secret import Secret
-from .values import is_key, is_password_in_prose, is_plain_password, is_unmistakable, may_be_secret
+from .values import (
+    is_key,
+    is_key_in_header,
+    is_likely_password,
+    is_password_in_prose,
+    is_plain_password,
+    is_unmistakable,
+    may_be_secret,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -58,11 +66,21 @@ def _is_login(value: str) -> bool:
     return plain.isprintable() and plain.isascii() and ":" in plain
 
 
+def _is_key_and_no_hash(value: str) -> bool:
+    return is_key(value) and _HASH.fullmatch(value) is None
+
+
 def _is_mixed_key(value: str) -> bool:
     """Check that a value is a key of small and capital letters, and so no hash."""
     return is_key(value) and value.lower() != value and value.upper() != value
 
 
+_HASH = re.compile(r"[a-fA-F0-9-]++")
+_COOKIES = (
+    r"""(?:(?<![\w-])(?:set-)?cookies?\\?["']?[ ]?[:=,][ ]?\\?["'`]?|--cookie[ =]["']?|"""
+    r"""curl[^\n|;]{0,200}?[ ](?-i:-b)[ ]?["']?)"""
+    r"(?P<secret>[^\r\n\"'`]{8,4000})"
+)
 # A word of a command line, in quotation marks or not.
 _OPEN = r"""(?:\\?["'`])?"""
 _WORD = rf"""{_OPEN}(?P<secret>[^\s"'`]{{6,100}})"""
@@ -99,13 +117,14 @@ _FORMS = (
     ),
     _form("key", r"https?://(?P<secret>[A-Za-z0-9_-]{20,200})@(?=[\w\[])", is_key, "http://", "https://"),
     _form("key", r"[?&](?:api_?)?key=(?P<secret>[\w-]{20,200})", is_key, "key="),
+    _form("key", r"(?<![\w./-])key=(?P<secret>[\w-]{16,200})(?![\w.(\[-])", _is_key_and_no_hash, "key="),
     _form("bearer token", r"bearer:?[ ](?P<secret>[A-Za-z0-9_.~+/-]{16,2000}={0,2})", is_key, "bearer"),
     # RFC 9110 11.6.2: any scheme, and a token, or parameters one of which may be a token.
     _form(
         "authorization header",
         r"""authorization\\?["']?[ ]?[:=,][ ]?\\?["'`]?(?:[a-z][\w-]{1,30}[ :=]{1,2}(?:\w{1,20}=)?"?){0,2}"""
-        r"(?P<secret>[A-Za-z0-9_.~+/-]{16,2000}={0,2})",
-        is_key,
+        r"(?P<secret>[A-Za-z0-9_.~+/-]{8,2000}={0,2})",
+        is_key_in_header,
         "authorization",
     ),
     # RFC 7617: a user and a password in base 64.
@@ -113,9 +132,7 @@ _FORMS = (
     # RFC 6265: the values of all cookies of a header, each by itself.
     _form(
         "cookie",
-        r"""(?:(?<![\w-])(?:set-)?cookies?\\?["']?[ ]?[:=,][ ]?\\?["'`]?|--cookie[ =]["']?|"""
-        r"""curl[^\n|;]{0,200}?[ ](?-i:-b)[ ]?["']?)"""
-        r"(?P<secret>[^\r\n\"'`]{8,4000})",
+        _COOKIES,
         is_key,
         "cookie",
         "curl",
@@ -123,9 +140,17 @@ _FORMS = (
     ),
     _form(
         "cookie",
+        _COOKIES,
+        is_key_in_header,
+        "cookie",
+        "curl",
+        parts=r"""(?:sess(?:ion)?(?:[_-]?(?:id|token|key))?|sid|token|auth)=(?P<secret>[^\s;,"'`\\]{8,2000})""",
+    ),
+    _form(
+        "cookie",
         r"(?<![\w-])(?:phpsessid|jsessionid|asp\.net_sessionid|aspsessionid\w{0,8}|connect\.sid|sessionid|laravel_session)"
         r"""\\?["']?[=:][ ]?\\?["'`]?(?P<secret>[^\s"'`;,&]{8,1000})""",
-        is_key,
+        is_key_in_header,
         "sessid",
         "sessionid",
         "connect.sid",
@@ -155,6 +180,15 @@ _FORMS = (
         r"(?<![\w-])(?:credentials?|creds|logins?|zugangsdaten)(?:[ ](?:is|are|ist|sind|with|as))?[ ]?[:=]?[ ]?[`\"']?"
         r"(?!https?:)[\w.@+-]{1,60}[ ]?[:/][ ]?(?P<secret>[^\s\"'`]{8,100})",
         is_password_in_prose,
+        "cred",
+        "login",
+        "zugangsdaten",
+    ),
+    _form(
+        "password",
+        r"(?<![\w-])(?:credentials?|creds|logins?|zugangsdaten):[ ][\w.@+-]{1,60}[ ]/[ ](?P<secret>[^\s\"'`]{6,100})"
+        r"(?=[ \t]{0,20}(?:[\r\n]|$))",
+        is_likely_password,
         "cred",
         "login",
         "zugangsdaten",

@@ -24,6 +24,9 @@ _HEADING = re.compile(
 )
 _RULE = re.compile(r"[ \t>|:-]++")
 _CELL = re.compile(r"[ \t>]*+(?P<open>[*_`\"']{0,3})(?P<secret>.{0,200}?)(?P=open)[ \t]*+")
+# The headings of a file of data, and what is in its rows seldom, but in sentences.
+_NAMES = re.compile(r"[\w.,;\t-]++")
+_SPACE = re.compile(r"\s")
 # A row of a table: longer lines are text.
 _MAX_LINE = 2000
 
@@ -49,6 +52,7 @@ def find_in_tables(text: str, lower: str) -> Iterator[Secret]:
             for one in _HEADING.finditer(text, start, start + len(line))
         }
         is_marked = sign == "|"
+        is_data = is_marked or _NAMES.fullmatch(line) is not None
         is_table = _RULE.fullmatch(_line(text, end)[0]) if is_marked else all(map(str.strip, line.split(sign)))
         if sign not in line or not is_table:
             continue
@@ -59,7 +63,8 @@ def find_in_tables(text: str, lower: str) -> Iterator[Secret]:
             if len(cells) != line.count(sign) + 1:
                 end = start
                 break
-            yield from _find_in_row(cells, start, columns, is_marked=is_marked)
+            has_letters = is_data and (is_marked or _SPACE.search(row.replace(sign, "")) is None)
+            yield from _find_in_row(cells, start, columns, has_letters=has_letters)
             if start == end:
                 break
 
@@ -71,7 +76,8 @@ def _line(text: str, start: int) -> tuple[str, int]:
     return (text[start:end].rstrip("\r") if end - start <= _MAX_LINE else ""), min(end + 1, len(text))
 
 
-def _find_in_row(cells: list[str], start: int, columns: dict[int, bool], *, is_marked: bool) -> Iterator[Secret]:
+def _find_in_row(cells: list[str], start: int, columns: dict[int, bool], *, has_letters: bool) -> Iterator[Secret]:
+    """Find the secrets of a row. With ``has_letters``, passwords may have letters only."""
     if _RULE.fullmatch("|".join(cells)):
         return
     for number, text in enumerate(cells):
@@ -79,7 +85,7 @@ def _find_in_row(cells: list[str], start: int, columns: dict[int, bool], *, is_m
         if cell is not None and may_be_secret(cell["secret"]) and " " not in cell["secret"]:
             secret, place = cell["secret"], start + cell.start("secret")
             if columns[number]:
-                is_word = is_marked and is_plain_password(secret, strict=True) and not any(map(str.isdigit, secret))
+                is_word = has_letters and is_plain_password(secret, strict=True) and not any(map(str.isdigit, secret))
                 found = is_word or _is_likely(secret)
             else:
                 found = is_key(secret)

@@ -7,11 +7,14 @@ import re
 __all__ = [
     "is_code",
     "is_key",
+    "is_key_in_header",
     "is_key_in_prose",
     "is_likely_password",
     "is_named_password",
     "is_password_in_prose",
     "is_plain_password",
+    "is_short_key",
+    "is_signed_word",
     "is_unmistakable",
     "is_words",
     "may_be_secret",
@@ -26,6 +29,8 @@ _PLAIN = re.compile(r"[^\W\d_]+|\d{1,5}")
 _SEPARATORS = re.compile(r"[ _.:/+-]")
 # Letters and digits, or a word and a number with _ between them.
 _WORD_WITH_DIGITS = re.compile(r"[^\W_]+|[^\W\d_]+_\d{2,8}")
+# A key that may be as short as a password.
+_SHORT_KEY = re.compile(r"(?=.{0,200}[0-9])(?=.{0,200}[A-Za-z])[A-Za-z0-9]{6,200}")
 # A key after its name and a space, without the signs of links and calls.
 _KEY_IN_SENTENCE = re.compile(r"[\w+/.~-]{20,}={0,2}", re.ASCII)
 # A password after its name and a space must not have the signs of code, tags and brackets.
@@ -193,6 +198,27 @@ def is_key(value: str) -> bool:
         return False
     enough = len(value) >= 16 or (len(value) >= 12 and _classes(value) >= 3)
     return enough and len(set(value)) >= 8 and not is_words(value.strip(_PUNCTUATION)) and not _CUT_KEY.fullmatch(value)
+
+
+def is_key_in_header(value: str) -> bool:
+    """Check that a value in a header is a key: eight letters and digits or more that are no words and numbers."""
+    is_mixed = _DIGIT.search(value) is not None and value.upper() != value.lower()
+    return is_key(value) or (is_mixed and len(value) >= 8 and not is_words(value.strip(_PUNCTUATION)))
+
+
+def is_signed_word(value: str) -> bool:
+    """Check that a value is a likely password and has a sign of the keyboard, which may be its last: Sommer2026!"""
+    return is_likely_password(value) and _classes(value) == _ALL_CLASSES and _KEYBOARD_SIGN.search(value) is not None
+
+
+def is_short_key(value: str, *, is_token: bool = False) -> bool:
+    """Check that a value can be a key after a name and a sign: six letters and digits or more, and no more than that.
+
+    ``is_token`` is for a name that is a word of other fields too: it asks for three digits.
+    """
+    if not _SHORT_KEY.fullmatch(value) or _is_term(value) or _SETTING_PARTS.search(value):
+        return False
+    return len(_DIGIT.findall(value)) >= (3 if is_token else 1)
 
 
 def is_unmistakable(value: str) -> bool:

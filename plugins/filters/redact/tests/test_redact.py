@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -105,6 +107,55 @@ def test_an_assigned_key_of_known_form_has_the_label_of_its_form():
     key, label = TOKENS["GitHub"]
     assert redacted(f"password: {key}") == f"password: [redacted: {label}]"
     assert redacted(f"https://ana:{key}@acme.example/x") == f"https://ana:[redacted: {label}]@acme.example/x"
+
+
+README = Path(__file__).parents[1] / "README.md"
+ROWS = [
+    [re.findall("`([^`]+)`", cell) for cell in line.strip("|").split("|")[2:]]
+    for line in README.read_text("utf-8").splitlines()
+    if line.startswith("|") and line.count("|") == 5 and "---" not in line
+][1:]
+
+
+@pytest.mark.parametrize(("replaced", "kept"), ROWS)
+def test_the_least_that_is_replaced_is_what_the_readme_says(replaced, kept):
+    assert len(ROWS) == 11
+    for text in replaced:
+        name, value = re.fullmatch(r"(.*[ =])(\S+)", text).groups()
+        assert re.fullmatch(rf"{re.escape(name)}\[redacted: [\w ]+\]", redacted(text)), value
+    assert [redacted(text) for text in kept] == kept
+
+
+@pytest.mark.parametrize(
+    "around",
+    [
+        *(
+            "token: §",
+            "secret: §",
+            "api_key=§",
+            '"api_key": "§"',
+            "auth_token=§",
+            "--metadata token=§",
+            "pw: §",
+            "pass=§",
+        ),
+        *("Authorization: Bearer §", "Authorization: ApiKey §", "Cookie: JSESSIONID=§", "Cookie: a=b; session=§"),
+        *("My login: max / §", "name,email,password\nann,a@x.de,§", "name;password\r\nann;§\r\nbob;§"),
+    ],
+)
+def test_short_keys_are_replaced_after_names_that_nothing_else_has(around):
+    secret = "q7" + sample_keys.draw(sample_keys.HEX, 6) + "w1e2"
+    assert redacted(around.replace("§", secret)).count("[redacted: ") == around.count("§")
+    assert secret not in redacted(around.replace("§", secret))
+
+
+@pytest.mark.parametrize(
+    "around", ["password\n§", "**Password**\n§\n", "name,email,password\nann,a@x.de,§", "name;password\nann;§\n"]
+)
+def test_a_word_with_a_number_and_a_sign_is_replaced_below_its_name(around):
+    assert redacted(around.replace("§", "Sommer2026!")) == around.replace("§", "[redacted: password]")
+    if "," in around:
+        assert redacted(around.replace("§", "swordfish")) == around.replace("§", "[redacted: password]")
 
 
 # --- Text that is kept ---------------------------------------------------------------------------------------------
@@ -208,6 +259,16 @@ def test_text_without_secrets_is_kept(text):
         "password: /run/secrets/db_password_2 and password: /secrets2 and password: ~/x1y2z3",
         "aws_secret_access_key = wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY",
         "api_key: sk-abc123...wxyz, api_key: sk-1****cdef, api_key = ABCD…9876543",
+        *(
+            "token: llama3",
+            '"ClientToken": "cachedvol112233"',
+            "token: base64",
+            "secret: db-credentials-2",
+            "token=token123",
+            "api_key=api_key_2",
+        ),
+        *("The user,password,email are stored.\nOne,two,three and four", "user,password\nana and bob,in the vault"),
+        *("Authorization: required2", "Cookie: consent=yes2024", "Password\nSommer2026", "key = value123, key=lambda"),
         "token: 20261130T101010Z, Authorization: Bearer ya29.google-oauth...",
     ],
 )
