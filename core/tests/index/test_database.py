@@ -348,6 +348,20 @@ async def test_a_folder_in_place_of_the_index_is_explained(path, database):
     )
 
 
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no pipes")
+@pytest.mark.parametrize("ending", ["", "-wal", "-shm", "-journal"])
+async def test_a_pipe_in_place_of_a_file_of_the_index_is_not_waited_for(path, database, ending):
+    await insert(database, "a.md")
+    await database.close()
+    file = path.with_name(f"{path.name}{ending}")
+    file.unlink(missing_ok=True)
+    os.mkfifo(file)
+    again = Database(path, Notices())
+    for work in (paths, Database.check_pages, lambda each: insert(each, "b.md")):
+        with pytest.raises(IndexUnavailableError, match=f"{file.name} is not a regular file"):
+            await work(again)
+
+
 def test_an_index_that_cannot_be_opened_leaves_no_thread(path, monkeypatch):
     path.mkdir(parents=True)
     raised: list[object] = []

@@ -120,10 +120,10 @@ def _workspace(workspace: Path, output: Output) -> Iterator[Finding]:
             return status, wrong, unusable, _no_embedder(memory), _no_filter(memory, status), damaged
 
     database = Database(workspace.absolute() / HIDDEN_FOLDER / INDEX_FILE, Notices())
-    if database.exists and (damage := database.file.damage()):
-        yield Finding("problem", f"the index is damaged: {damage}", "kipu index --force")
-        return
     try:
+        if database.exists and (damage := database.file.damage()):
+            yield Finding("problem", f"the index is damaged: {damage}", "kipu index --force")
+            return
         status, wrong, unusable, no_embedder, no_filter, damaged = run(work())
     except KipuError as error:
         yield Finding("problem", f"the workspace {workspace} cannot be used")

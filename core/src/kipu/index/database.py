@@ -226,14 +226,7 @@ class Database:
                 'memory before os.fork(), or start processes with the method "spawn".'
             )
         _used.add(self)
-        files = [f"{self.path}{ending}" for ending in ("", "-wal", "-shm", "-journal")]
-        for path in (str(self.path.parent), *files):
-            # From a clone, perhaps: a link may lead to any file, and a pipe is waited for.
-            if os.path.islink(path) or (path in files and os.path.exists(path) and not os.path.isfile(path)):
-                kind = "a symbolic link" if os.path.islink(path) else "not a regular file"
-                raise IndexUnavailableError(
-                    f"{path} is {kind}. Kipu keeps its index in the workspace itself: remove it."
-                )
+        self.file.check_regular()
 
     async def _open_writer(self, wait: float) -> Connection:
         self._check_usable()

@@ -58,8 +58,25 @@ class IndexFile:
         writable = os.access(self.path.parent, os.W_OK) and os.access(self.path, os.W_OK)
         return f"file:{uri_path(self.path)}?{'mode=rw' if writable else 'mode=ro&immutable=1'}"
 
+    def check_regular(self) -> None:
+        """Raise IndexUnavailableError if anything but a file is in the place of one of the index.
+
+        A clone may bring it: a link may lead to any file, and a pipe is waited for.
+        """
+        files = [f"{self.path}{ending}" for ending in ("", "-wal", "-shm", "-journal")]
+        for path in (str(self.path.parent), *files):
+            if os.path.islink(path) or (path in files and os.path.exists(path) and not os.path.isfile(path)):
+                kind = "a symbolic link" if os.path.islink(path) else "not a regular file"
+                raise IndexUnavailableError(
+                    f"{path} is {kind}. Kipu keeps its index in the workspace itself: remove it."
+                )
+
     def damage(self) -> str | None:
-        """Return what a check of all pages of the index finds wrong, or None."""
+        """Return what a check of all pages of the index finds wrong, or None.
+
+        :raises IndexUnavailableError: its files cannot be opened.
+        """
+        self.check_regular()
         try:
             with contextlib.closing(self.driver.connect(self.uri(), uri=True)) as connection:
                 found: str = connection.execute("PRAGMA integrity_check(1)").fetchone()[0]

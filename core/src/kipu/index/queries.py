@@ -139,6 +139,8 @@ async def select_chunks(
     :raises IndexDamageError: a row is not as it was written.
     """
     rows = list(await connection.execute_fetchall(f"{_SELECT_CHUNKS} {clauses}", parameters))
+    if any(type(value) is not str for row in rows for value in (*row[1:4], row[7], *row[9:11])):
+        raise IndexDamageError("a text of a chunk is none")
     found: list[Any] = []
     for marks, batch in in_batches(list({row[11] for row in rows} - {None})):
         found += await connection.execute_fetchall(f"SELECT id, text FROM metadata WHERE id IN ({marks})", batch)
@@ -168,6 +170,8 @@ async def known_files(connection: aiosqlite.Connection, paths: Sequence[str] | N
         rows = []
         for marks, batch in in_batches(paths):
             rows += await connection.execute_fetchall(f"{statement} WHERE path IN ({marks})", batch)
+    if any(type(row[1]) is not str for row in rows):
+        raise IndexDamageError("the path of a file is no text")
     return {row[1]: KnownFile._make(row) for row in rows}
 
 

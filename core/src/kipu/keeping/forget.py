@@ -280,7 +280,7 @@ async def _find_unique_words(context: Context, text: str) -> list[bytes]:
 
     They are as SQLite has them, with small ASCII letters. A line counts as a word: it may have only short ones.
     """
-    words = {word.strip(".,;:!?\"'()[]{}*_`<>") for word in (*text.split(), *text.split("\n"))}
+    words = {word.strip(" -.,;:!?\"'()[]{}*_`<>") for word in (*text.split(), *text.split("\n"))}
     small = {word.encode().lower() for word in words}
     long = sorted((word for word in small if len(word) >= _SHORTEST_WORD), key=lambda word: (-len(word), word))
     candidates = [word.decode() for word in long[: 5 * _MAX_WORDS]]
