@@ -58,3 +58,13 @@ def test_an_error_keeps_its_message_when_it_is_pickled(cls):
 )
 def test_exit_codes_are_stable(name, exit_code):
     assert getattr(errors, name).exit_code == exit_code
+
+
+@pytest.mark.parametrize("kind", [errors.EmbedderBusyError, errors.FlusherBusyError])
+@pytest.mark.parametrize(
+    ("given", "known"),
+    [(30, 30.0), (0.5, 0.5), (0, 0.0), ("30", None), (b"30", None), (-1, None), (float("nan"), None), (10**400, None)],
+)
+def test_the_seconds_to_wait_are_a_number_or_unknown(kind, given, known):
+    assert kind("Busy.", given).retry_after == known
+    assert kind("Busy.", retry_after=float("inf")).retry_after is None

@@ -126,7 +126,8 @@ class _BusyError(Exception):
 
     def __init__(self, message: str, retry_after: float | None = None) -> None:
         super().__init__(message)
-        self.retry_after = retry_after
+        seconds = float(min(retry_after, 1e9)) if isinstance(retry_after, (int, float)) else -1.0
+        self.retry_after = seconds if 0 <= seconds < 1e9 else None
 
 
 class EmbedderError(PluginError):

@@ -54,6 +54,14 @@ async def test_a_busy_embedder_is_retried(meaning, write):
         assert (report.embedded, report.pending_vectors, len(embedder.calls)) == (100, 0, 6)
 
 
+async def test_a_search_goes_on_without_an_embedder_that_hands_over_a_header_as_it_is(meaning, write):
+    write("memory/a.md", "apple\n")
+    async with meaning(ScriptedEmbedder(script=[EmbedderBusyError("Too many requests (429).", "30")])) as memory:
+        results = await memory.search("apple")
+    assert results.degraded
+    assert "Too many requests (429)." in results.notices[0]
+
+
 @pytest.mark.parametrize("tells_which", [True, False])
 async def test_only_a_text_that_is_too_long_is_split(meaning, write, tells_which):
     def limited(texts: list[str]) -> None:
