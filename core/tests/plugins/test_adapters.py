@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import re
+import threading
 from typing import Any
 
 import attrs
@@ -37,6 +39,29 @@ def component(**members: Any) -> object:
 
 def stored(id: int) -> StoredChunk:
     return StoredChunk(id, str(id), "memory/a.md", "memory", None, 1, 1, "", 0, "text", "", {})
+
+
+class Str(str):
+    """A text that ends the program when it is used as one."""
+
+    def __str__(self) -> str:
+        raise SystemExit(7)
+
+    __repr__ = strip = split = __str__
+
+
+class Number(float):
+    def __le__(self, other):
+        raise SystemExit(7)
+
+    __ge__ = __gt__ = __lt__ = __float__ = __le__
+
+
+class Table(dict):
+    def items(self):
+        raise SystemExit(7)
+
+    __repr__ = values = items
 
 
 @attrs.frozen
@@ -106,6 +131,27 @@ async def test_a_file_whose_chunks_are_invalid_is_skipped_with_the_reason(config
     assert not file.reason.endswith(".")
 
 
+async def test_a_chunker_that_does_not_advance_is_read_to_a_bound():
+    read = []
+
+    def chunk(self, document):
+        while True:
+            read.append(1)
+            yield Chunk("x", 1, 1)
+
+    (error,) = await adapted("chunker", component(chunk=chunk)).chunk([Document("memory/a.md", "apple\n")])
+    assert str(error) == 'The chunker "mine" failed on memory/a.md: ValueError: it returned more than 8 items.'
+    assert len(read) == 9
+
+
+@pytest.mark.parametrize("part", [{"text": Str("a")}, {"heading": Str("a")}, {"metadata": Table(a="b")}], ids=list)
+async def test_what_a_chunk_says_is_of_builtin_classes(part):
+    chunk = Chunk(**({"text": "apple", "start_line": 1, "end_line": 1} | part))
+    chunker = adapted("chunker", component(chunk=lambda self, document: [chunk]))
+    (error,) = await chunker.chunk([Document("memory/a.md", "apple\n")])
+    assert str(error) == 'The chunker "mine" failed on memory/a.md: SystemExit: 7.'
+
+
 async def test_a_chunker_may_be_async():
     async def chunk(self, document):
         return ParagraphChunker().chunk(document)
@@ -141,6 +187,25 @@ async def test_an_invalid_member_of_an_embedder_is_an_embedder_error(member, val
         await embedder.identity()
 
 
+async def test_an_identity_that_cannot_be_stored_is_an_embedder_error():
+    with pytest.raises(EmbedderError, match='The embedder "mine" failed when asked for identity: UnicodeEncodeError'):
+        await adapted("embedder", component(identity="\ud800")).identity()
+    assert type(await adapted("embedder", component(identity=Str("mine"))).identity()) is str
+
+
+async def test_an_array_that_is_made_lazily_is_made_in_a_thread():
+    class Lazy:
+        def __array__(self, dtype=None, copy=None):
+            return np.full((1, 2), threading.get_ident() == loop, dtype)
+
+    async def embed(self, texts, *, role):
+        return Lazy()
+
+    loop = threading.get_ident()
+    rows = await adapted("embedder", component(embed=embed)).embed(["apple"], role="query")
+    assert not rows.any()
+
+
 async def test_optional_members_of_an_embedder_have_defaults():
     embedder = adapted("embedder", component(identity="mine"))
     assert (embedder.languages, embedder.batch_size, embedder.says_destination) == (None, 64, False)
@@ -160,7 +225,8 @@ async def test_optional_members_of_an_embedder_have_defaults():
         ([Hit(stored(1), float("nan"))], "ValueError: it gave memory/a.md the score nan"),
         ([Hit(stored(1), "1")], "TypeError: "),
         ([Hit(stored(1), 1.0, {"a": "b"})], "TypeError: the scores of a hit are numbers by the name of a strategy"),
-        ([Hit(stored(1), 1.0, why=5)], "TypeError: the why of a hit is a text, unlike 5"),
+        ([Hit(stored(1), 1.0, why=5)], "TypeError: outdated and why of a hit are texts, unlike '' and 5"),
+        ([Hit(stored(1), 1.0, outdated=b"x")], "TypeError: outdated and why of a hit are texts, unlike b'x' and ''"),
     ],
     ids=str,
 )
@@ -169,6 +235,45 @@ async def test_invalid_hits_are_an_error(kind, method, answer, problem):
     adapter = adapted(kind, component(**{method: lambda self, query, other: answer}))
     with pytest.raises(PluginFailedError, match=re.escape(f'"mine" failed in this search: {problem}')):
         await getattr(adapter, method)(Query("apple"), [])
+
+
+@pytest.mark.parametrize("is_async", [True, False])
+async def test_what_a_hit_says_is_of_builtin_classes(is_async):
+    class Own(Hit):
+        pass
+
+    hit = Own(stored(1), Number(0.5), Table({Str("mine"): Number(0.25)}), None, Str("until May"), Str("It is red."))
+
+    async def process():
+        return [hit]
+
+    stage = adapted("postprocessor", component(process=lambda self, query, hits: process() if is_async else [hit]))
+    (found,) = await stage.process(Query("apple"), [])
+    assert found == Hit(stored(1), 0.5, {"mine": 0.25}, None, "until May", "It is red.")
+    ((name, score),) = found.scores.items()
+    parts = [found, found.score, found.scores, name, score, found.outdated, found.why]
+    assert [*map(type, parts)] == [Hit, float, dict, str, float, str, str]
+
+
+async def test_scores_are_numbers_by_the_names_that_were_asked_for():
+    class Path(str):
+        pass
+
+    def score_files(self, query, index, paths):
+        return {Path("memory/a.md"): np.float32(0.5)}
+
+    found = await adapted("strategy", component(score_files=score_files)).score_files(None, None, ["memory/a.md"])
+    assert [(type(path), type(score)) for path, score in found.items()] == [(str, float)]
+
+
+async def test_a_generator_of_hits_without_end_is_abandoned():
+    def process(self, query, hits):
+        while True:
+            yield Hit(stored(1), 0.5)
+
+    stage = ADAPTERS["postprocessor"](KINDS["postprocessor"], "mine", component(process=process), time_limit=0.02)
+    with pytest.raises(PluginFailedError, match=r"took more than|more than 1,000,000 items"):
+        await stage.process(Query("apple"), [])
 
 
 async def test_a_hit_counts_once_and_no_more_than_were_requested():
@@ -258,6 +363,28 @@ async def test_a_write_filter_that_fails_refuses_the_write_and_quotes_nothing(an
         f'The write filter "mine" failed: {cause}. Nothing was written. To write without it: [writing] filters = [] '
         "in kipu.toml."
     )
+
+
+async def test_notices_without_end_refuse_the_write():
+    write_filter = adapted("filter", component(filter=lambda self, text, path: Filtered("text", itertools.repeat(""))))
+    with pytest.raises(PluginFailedError, match=r'The write filter "mine" failed: ValueError\. Nothing was written'):
+        await write_filter.filter("text", "memory/a.md")
+
+
+async def test_the_texts_of_filters_and_flushers_are_of_the_builtin_class():
+    write_filter = adapted("filter", component(filter=lambda self, text, path: Filtered(Str("a"), ["It is red."])))
+    assert type((await write_filter.filter("text", "memory/a.md")).text) is str
+    distill = lambda self, messages, *, instructions, model: Distillation(Str("- a fact"))  # noqa: E731
+    found = await adapted("flusher", component(distill=distill)).distill([], instructions="", model=None)
+    assert type(found.text) is str
+
+
+async def test_a_write_filter_with_a_long_name_of_an_error_is_cut():
+    def failing(self, text, path):
+        raise type("E" * 1_000_000, (Exception,), {})
+
+    with pytest.raises(PluginFailedError, match=r"failed: E{100}\. Nothing was written"):
+        await adapted("filter", component(filter=failing)).filter("text", "memory/a.md")
 
 
 # --- close and check -----------------------------------------------------------------------------------------------

@@ -12,6 +12,7 @@ import pytest
 
 from kipu.errors import ConfigurationError, PluginFailedError, UnavailableError
 from kipu.plugins.calls import Adapter, describe_error
+from kipu.plugins.checks import items
 from kipu.plugins.kinds import KINDS
 
 LIMIT = 0.02  # seconds that no call of these tests needs
@@ -178,6 +179,60 @@ async def test_a_timeout_error_of_the_component_is_its_own():
     assert str(error) == 'The strategy "mine" failed in this search: TimeoutError: no answer.'
 
 
+# --- where an answer is read ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("answer", [[1], (1,), {1: 2}, "text", None, 0.5], ids=repr)
+async def test_an_async_answer_of_a_builtin_class_is_read_without_a_thread(answer):
+    async def search(self):
+        return answer
+
+    adapter = adapted(component(search=search))
+    reader = await adapter.call("search", doing="in this search", check=lambda _: threading.get_ident())
+    assert reader == threading.get_ident()
+
+
+@pytest.mark.parametrize("is_async", [True, False])
+async def test_an_answer_that_may_run_code_is_read_in_a_thread(is_async):
+    async def search():
+        return iter([1])
+
+    adapter = adapted(component(search=lambda self: search() if is_async else iter([1])))
+    reader = await adapter.call("search", doing="in this search", check=lambda _: threading.get_ident())
+    assert reader != threading.get_ident()
+
+
+@pytest.mark.parametrize("is_async", [True, False])
+async def test_an_answer_without_end_is_abandoned_and_read_no_further(is_async):
+    def endless():
+        while True:
+            yield 1
+
+    async def search():
+        return endless()
+
+    adapter = adapted(component(search=lambda self: search() if is_async else endless()), time_limit=LIMIT)
+    with pytest.raises(PluginFailedError, match=r"took more than 0\.02 seconds in this search and was abandoned"):
+        await adapter.call("search", doing="in this search", check=lambda answer: [*items(answer, 10**12)])
+    await ended(adapter)
+
+
+async def test_an_abandoned_thread_does_not_go_on_with_the_next_item():
+    end = threading.Event()
+    tried = []
+
+    def chunk(self, item):
+        tried.append(item)
+        if item == 0:
+            end.wait()
+
+    adapter = adapted(component(chunk=chunk), time_limit=LIMIT)
+    await adapter.call_each("chunk", [0, 1, 2], doing=str, check=lambda a, _: a)
+    end.set()
+    await ended(adapter)
+    assert tried == [0, 1, 2]
+
+
 # --- errors --------------------------------------------------------------------------------------------------------
 
 
@@ -216,6 +271,7 @@ class UnprintableUnavailableError(UnavailableError):
         (BaseExceptionGroup("two", [OwnError()]), "BaseExceptionGroup: two (1 sub-exception)"),
         (ValueError("\ud800 bad"), "ValueError: ? bad"),
         (ValueError("x" * 1_000_000), f"ValueError: {'x' * 2000}"),
+        (type("E" * 1_000_000, (Exception,), {})("no disk"), f"{'E' * 100}: no disk"),
         (ValueError("no disk"), "ValueError: no disk"),
         (ValueError("no disk."), "ValueError: no disk"),
         (ValueError(), "ValueError"),
@@ -223,7 +279,7 @@ class UnprintableUnavailableError(UnavailableError):
         (asyncio.CancelledError(), "CancelledError"),
         (UnprintableError(), "UnprintableError"),
     ],
-    ids=repr,
+    ids=lambda value: repr(value)[:50],
 )
 @pytest.mark.parametrize("is_async", [True, False])
 async def test_what_a_component_raises_is_an_error_that_names_it(raised, message, is_async):

@@ -29,15 +29,8 @@ if TYPE_CHECKING:
     from ..types import Arms, Chunk, Distillation, Document, Filtered, Hit, Message, Query, Role, Vectors
 
 _DEFAULT_WINDOW = 32_000  # tokens
-_text = Rule("a text", lambda value: isinstance(value, str) and value != "")
-_names = Rule(
-    "a list of names",
-    lambda value: (
-        isinstance(value, (Sequence, Mapping))
-        and not isinstance(value, str)
-        and all(isinstance(name, str) for name in value)
-    ),
-)
+_text = Rule("a text", lambda value: isinstance(value, str) and value.encode() != b"")
+_names = Rule("a list of names", lambda value: texts.holds([*value] if isinstance(value, Mapping) else value))
 
 
 class ChunkerAdapter(Adapter):
@@ -56,9 +49,7 @@ class ChunkerAdapter(Adapter):
 
     async def chunk(self, documents: Sequence[Document]) -> list[list[Chunk] | PluginError]:
         """Return the chunks of each document, or what went wrong with it."""
-        return await self.call_each(
-            "chunk", documents, doing=lambda document: f"on {document.path}", check=checks.chunks
-        )
+        return await self.call_each("chunk", documents, doing=lambda file: f"on {file.path}", check=checks.chunks)
 
 
 class EmbedderAdapter(Adapter):
@@ -71,7 +62,7 @@ class EmbedderAdapter(Adapter):
     async def identity(self) -> str:
         """Return the identity of its vectors, after all that it says of itself was checked."""
         _ = self.languages, self.batch_size, self.destination
-        return await self.read("identity", lambda identity: self.checked("identity", identity, _text))
+        return await self.read("identity", lambda identity: str.__str__(self.checked("identity", identity, _text)))
 
     @property
     def languages(self) -> Sequence[str] | None:
@@ -136,13 +127,8 @@ class StrategyAdapter(Adapter):
 
     async def search(self, query: Query, index: Arms) -> list[Hit]:
         """Return its hits, best first, each chunk once, at most ``query.limit``."""
-        return await self.call(
-            "search",
-            query,
-            index,
-            doing="in this search",
-            check=lambda answer: checks.ordered_hits(answer)[: query.limit],
-        )
+        check = partial(checks.ordered_hits, limit=query.limit)
+        return await self.call("search", query, index, doing="in this search", check=check)
 
     async def score(self, query: Query, index: Arms, ids: Sequence[int]) -> dict[int, float]:
         """Return its scores of chunks that it did not return, by id."""
@@ -212,7 +198,7 @@ class WriteFilterAdapter(Adapter):
         except KipuError as error:
             cause = error.__cause__ or error
             raise PluginFailedError(
-                f"The {self.label} failed: {type(cause).__name__}. Nothing was written. To write without it: "
+                f"The {self.label} failed: {type(cause).__name__[:100]}. Nothing was written. To write without it: "
                 "[writing] filters = [] in kipu.toml."
             ) from error
 

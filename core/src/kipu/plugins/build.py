@@ -260,4 +260,4 @@ def _table_of(key: str, target: Any) -> str:
 def _first_line(error: BaseException) -> str:
     """Return the message of a validator; attrs appends the attribute, the class and the value as further arguments."""
     text = text_of(error.args[0] if error.args else error) or ""
-    return text.split("\n")[0] or type(error).__name__
+    return text.split("\n")[0] or type(error).__name__[:100]

@@ -18,14 +18,16 @@ from .. import options
 from ..errors import KipuError, PluginError, PluginFailedError
 from ..sqlite import is_database_failure
 from ..types.bases import ComponentBase
+from . import checks
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence, Sized
 
     from .kinds import Kind
 
 Answer = TypeVar("Answer")
 Item = TypeVar("Item")
+_Outcome = tuple[Any, BaseException | None]  # an answer, or what was raised
 
 _GRACE_SECONDS = 5.0  # a component with a timeout of its own says best what it was waiting for
 _MOST_ABANDONED = 4  # calls that still run: each is a thread, or a task that ignores its cancellation
@@ -134,39 +136,28 @@ class Adapter:
         function = self.optional(method)
         if self.abandoned >= _MOST_ABANDONED:
             return [self._stuck() for _ in items]
-        if inspect.iscoroutinefunction(function):
-            return [await self._outcome(method, item, doing(item), check) for item in items]
         outcomes: list[Answer | PluginError] = []
+        if inspect.iscoroutinefunction(function):
+            for item in items:
+                try:
+                    read = partial(lambda item, answer: check(answer, item), item)
+                    outcomes.append(await self.call(method, item, doing=doing(item), check=read))
+                except KipuError as error:
+                    outcomes.append(error if isinstance(error, PluginError) else self._failed(doing(item), error))
+            return outcomes
 
         def run() -> None:
-            for item in items:
+            for item in checks.items(items):
                 try:
                     outcomes.append(check(function(item), item))
                 except BaseException as error:  # noqa: BLE001 (it is returned; nothing cancels a thread)
                     outcomes.append(self._failed(doing(item), error))
 
-        thread = asyncio.ensure_future(self._in_thread(run))
-        try:
-            while True:
-                count = len(outcomes)
-                await asyncio.wait([thread], timeout=self.time_limit)
-                if thread.done():
-                    return outcomes
-                if len(outcomes) == count:
-                    break
-        finally:
-            await self._abandon(thread)
+        if (count := await self._late_after(asyncio.ensure_future(self._in_thread(run, bool)), outcomes)) is None:
+            return outcomes
         late, *rest = items[count:]
         others = await self.call_each(method, rest, doing=doing, check=check)
         return [*outcomes[:count], self.error(self._late(doing(late))), *others]
-
-    async def _outcome(
-        self, method: str, item: Item, doing: str, check: Callable[[Any, Item], Answer]
-    ) -> Answer | PluginError:
-        try:
-            return await self.call(method, item, doing=doing, check=lambda answer: check(answer, item))
-        except KipuError as error:
-            return error if isinstance(error, PluginError) else self._failed(doing, error)
 
     async def close(self) -> None:
         """Let the component release what it holds. Failures are ignored: nothing could be done about them."""
@@ -188,27 +179,30 @@ class Adapter:
         if self.abandoned >= _MOST_ABANDONED:
             raise self._stuck()
         # In a task of its own: one that ignores its cancellation, or cancels itself, does not hold up the caller.
-        task = asyncio.ensure_future(self._outcome_of(work))
-        try:
-            await asyncio.wait([task], timeout=self.time_limit)
-            is_late = not task.done()
-        finally:
-            await self._abandon(task)
-        if is_late:
+        task = asyncio.ensure_future(self._outcome_of(work, check))
+        if await self._late_after(task) is not None:
             raise self.error(self._late(doing)) from TimeoutError()
         with self._blamed(doing):
             answer, error = task.result()
             if error is not None:
                 raise error
-            return check(answer)
+            checked: Answer = answer
+            return checked
 
-    async def _outcome_of(self, work: Callable[[], Any]) -> tuple[Any, BaseException | None]:
-        """Return the answer of a call, or what it raised: a task itself would raise some exceptions in the loop."""
+    async def _outcome_of(self, work: Callable[[], Any], check: Callable[[Any], Any]) -> _Outcome:
+        """Return the checked answer of a call, or what it raised: a task would raise some exceptions in the loop.
+
+        Only an answer of a builtin class is read in the event loop: to read another may run code of the plugin.
+        """
         try:
-            answer = work() if _is_async(work) else await self._in_thread(work)
-            return await answer if inspect.isawaitable(answer) else answer, None
+            outcome = (work(), None) if inspect.iscoroutinefunction(work) else await self._in_thread(work, check)
+            if inspect.isawaitable(outcome[0]):
+                answer = await outcome[0]
+                is_plain = type(answer) in (list, tuple, dict, str, int, float, bool, type(None))
+                outcome = (check(answer), None) if is_plain else await self._in_thread(lambda: answer, check)
         except BaseException as error:  # noqa: BLE001 (it is raised again by the caller)
             return None, error
+        return outcome
 
     def _failed(self, doing: str, error: BaseException) -> PluginError:
         return self.error(f"The {self.label} failed {doing}: {describe_error(error)}.")
@@ -223,28 +217,40 @@ class Adapter:
     def _stuck(self) -> PluginError:
         return self.error(f"The {self.label} is not called: {self.abandoned} calls that were abandoned still run.")
 
-    async def _abandon(self, task: asyncio.Future[Any]) -> None:
-        """Cancel a call that still runs, and count it if it does not end."""
-        if not task.done():
-            task.cancel()
-            await asyncio.wait([task], timeout=min(self.time_limit, _GRACE_SECONDS))
-            if not task.done():
-                self.abandoned += 1
-                task.add_done_callback(lambda _: setattr(self, "abandoned", self.abandoned - 1))
+    async def _late_after(self, task: asyncio.Future[Any], outcomes: Sized = ()) -> int | None:
+        """Wait for a call, and return None if it ends in time.
 
-    async def _in_thread(self, work: Callable[[], Any]) -> Any:
+        Otherwise cancel it, count it if it does not end, and return how many outcomes it had: each has the time limit.
+        """
+        try:
+            while True:
+                count = len(outcomes)
+                await asyncio.wait([task], timeout=self.time_limit)
+                if task.done() or len(outcomes) == count:
+                    return None if task.done() else count
+        finally:
+            if not task.done():
+                task.cancel()
+                await asyncio.wait([task], timeout=min(self.time_limit, _GRACE_SECONDS))
+                if not task.done():
+                    self.abandoned += 1
+                    task.add_done_callback(lambda _: setattr(self, "abandoned", self.abandoned - 1))
+
+    async def _in_thread(self, work: Callable[[], Any], check: Callable[[Any], Any]) -> _Outcome:
         """Run what is not async in a thread of its own, which is abandoned if it does not return in time.
 
         Threads of a pool would be used up by calls that never return, and keep the program from ending.
         """
         loop = asyncio.get_running_loop()
-        future: asyncio.Future[tuple[Any, BaseException | None]] = loop.create_future()
+        future: asyncio.Future[_Outcome] = loop.create_future()
         context = contextvars.copy_context()
+        context.run(checks.is_abandoned.set, future.cancelled)
 
         def run() -> None:
-            outcome: tuple[Any, BaseException | None]
+            outcome: _Outcome
             try:
-                outcome = context.run(work), None
+                answer = context.run(work)
+                outcome = answer if inspect.isawaitable(answer) else context.run(check, answer), None
             except BaseException as error:  # noqa: BLE001 (it is raised again where it is awaited)
                 outcome = None, error
             with contextlib.suppress(RuntimeError):  # the event loop was closed meanwhile
@@ -252,24 +258,16 @@ class Adapter:
 
         threading.Thread(target=run, name=f"kipu-{self.kind.name}", daemon=True).start()
         try:
-            answer, error = await future
+            return await future
         except asyncio.CancelledError:
             self.abandoned += 1
             raise
-        if error is not None:
-            raise error
-        return answer
 
     def _deliver(self, future: asyncio.Future[Any], outcome: tuple[Any, BaseException | None]) -> None:
         if future.cancelled():
             self.abandoned -= 1
         else:
             future.set_result(outcome)
-
-
-def _is_async(work: Callable[[], Any]) -> bool:
-    function = work.func if isinstance(work, partial) else work
-    return inspect.iscoroutinefunction(function)
 
 
 def _sentence(answer: Any) -> str | None:
@@ -280,7 +278,7 @@ def _sentence(answer: Any) -> str | None:
 
 def describe_error(error: BaseException) -> str:
     """Return the class and the text of an error; the class alone if the text cannot be made."""
-    name, text = type(error).__name__, (text_of(error) or "").removesuffix(".")
+    name, text = type(error).__name__[:100], (text_of(error) or "").removesuffix(".")
     return f"{name}: {text}" if text else name
 
 
