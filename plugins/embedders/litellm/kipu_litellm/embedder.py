@@ -21,9 +21,16 @@ from .target import Target
 if TYPE_CHECKING:
     from kipu.types import Embedder, Register, Role, Vectors
 
+    from .body import Allowance
     from .failures import Request
 
 __all__ = ["LitellmEmbedder"]
+
+# What a response may have in it. The models in use have 4,096 numbers at most; JSON takes some 22 bytes for each.
+_MOST_NUMBERS = 16_384
+_BYTES_A_NUMBER = 32
+_SLACK_BYTES = 64 * 1024
+_SLACK_VALUES = 1024
 
 # Options of providers beside the texts: what the texts are for, and to refuse texts that are longer than the model
 # takes. Each of these providers would cut them silently.
@@ -174,11 +181,22 @@ class LitellmEmbedder(EmbedderBase):
                 options["allowed_openai_params"] = ["dimensions"]
         return request, options
 
+    def _allowance(self, texts: Sequence[str]) -> Allowance:
+        """Return what a response may have in it: a vector for each text, and the texts, which Cohere repeats."""
+        from .body import Allowance
+
+        numbers = len(texts) * max(_MOST_NUMBERS, self.dimensions or 0)
+        return Allowance(
+            size=_SLACK_BYTES + numbers * _BYTES_A_NUMBER + sum(6 * len(text) for text in texts),  # 6: "\u20ac"
+            commas=_SLACK_VALUES + numbers + sum(text.count(",") for text in texts),
+            brackets=_SLACK_VALUES + 4 * len(texts) + sum(text.count("[") + text.count("{") for text in texts),
+        )
+
     async def _embed(self, texts: Sequence[str], request: Request, options: dict[str, Any]) -> list[Any]:
         from .library import send
 
         try:
-            return await send(request, _rows(texts, options))
+            return await send(request, _rows(texts, options), self._allowance(texts))
         except TextTooLongError as error:
             if len(texts) == 1:
                 error.positions = [0]

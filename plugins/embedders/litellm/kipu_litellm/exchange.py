@@ -11,9 +11,10 @@ from __future__ import annotations
 from contextvars import ContextVar
 from typing import Any
 
+import httpx
 from litellm.caching.llm_caching_handler import LLMClientCache
 
-from .body import ENCODING, LimitedBody
+from .body import ENCODING, Allowance, LimitedBody
 
 __all__ = ["UNWATCHED", "Exchange", "watch_clients"]
 
@@ -32,12 +33,15 @@ class RedirectError(Exception):
 class Exchange:
     """One request, as a context manager, and the response to it: ``response`` is None until there is one.
 
-    ``problem`` is what its body was, if it was not read to its end for that.
+    ``allowance`` is what its body may have in it, and ``problem`` what its body was, if it was not read for that.
+    ``is_cut`` is whether only the first part of it was read.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, allowance: Allowance) -> None:
+        self.allowance = allowance
         self.response: Any = None
         self.problem = ""
+        self.is_cut = False
 
     def __enter__(self) -> Exchange:
         self._token = _open.set(self)
@@ -66,7 +70,7 @@ class Exchange:
             return None
         try:
             address = self.response.request.url.join(self.response.headers["location"])
-        except ValueError as error:
+        except (ValueError, httpx.InvalidURL) as error:
             return f"one that cannot be read ({type(error).__name__})"
         return str(address.copy_with(userinfo=b"", query=None, fragment=None))
 
@@ -77,11 +81,11 @@ class Exchange:
             return None
         try:
             error = self.response.json()["error"]
-        except (LookupError, TypeError, ValueError):
+            if isinstance(error, dict):
+                error = error.get("message") or error
+            return str(error) if error else None
+        except (LookupError, RecursionError, TypeError, ValueError):
             return None
-        if isinstance(error, dict):
-            error = error.get("message") or error
-        return str(error) if error else None
 
 
 def watch_clients(litellm: Any) -> None:
@@ -131,6 +135,7 @@ def _record(response: Any) -> None:
     exchange = _open.get()
     if exchange is not None:
         exchange.response = response
+        response.encoding = "utf-8"  # the server would choose among all codecs of Python, of which some are quadratic
         response.stream = LimitedBody(response, exchange)
         if response.has_redirect_location:
             raise RedirectError

@@ -11,7 +11,7 @@ import json
 import os
 import re
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 from urllib.parse import quote as percent_encoded
 from urllib.parse import quote_plus
 
@@ -27,9 +27,11 @@ __all__ = ["Errors", "Request", "failure", "quoted"]
 _LONGEST_QUOTE = 200
 # A shorter part of a key gives nothing away, and may be a common word.
 _SHORTEST_KEY = 8
+# A key in a longer form than this is not recognized at the end of a body that was cut.
+_LONGEST_KEY = 4096
 _BASE64 = re.compile(r"[A-Za-z0-9+/_-]{8,}={0,2}")
 
-_MESSAGE = re.compile(r'"(?:message|error|detail)":\s*("(?:[^"\\]|\\.)*")')
+_MESSAGE = re.compile(r'"(?:message|error|detail)":\s*("(?:[^"\\]|\\u[\da-fA-F]{4}|\\[^u])*)("?)')
 # What LiteLLM puts around a message: names of classes, a whole traceback, and the response.
 _NOISE = re.compile(r"\b(litellm\.)?\w+Error: |\b\w+Exception - |Traceback \(.*|Got=.*", re.DOTALL)
 # What looks like a rate limit, and does not pass by itself.
@@ -79,7 +81,7 @@ def failure(error: Exception, request: Request, exchange: Exchange) -> KipuError
     if isinstance(error, KipuError):
         return error
     if status >= 400 and exchange.body is not None:
-        return _refusal(error, request, exchange.response, exchange.body)
+        return _refusal(error, request, exchange, exchange.body)
     return _no_answer(error, request, answered=exchange.response is not None)
 
 
@@ -102,11 +104,11 @@ def _no_answer(error: Exception, request: Request, *, answered: bool) -> KipuErr
     return failed(f"{model} {doing}: {quoted(_NOISE.sub('', str(error)), request.key)}")
 
 
-def _refusal(error: Exception, request: Request, response: Any, body: str) -> KipuError:
+def _refusal(error: Exception, request: Request, exchange: Exchange, body: str) -> KipuError:
     import litellm
 
-    model, errors, status = request.model, request.errors, response.status_code
-    quote = quoted(_message_in(body, status), request.key)
+    model, errors, status = request.model, request.errors, exchange.status
+    quote = quoted(_message_in(body, status, is_cut=exchange.is_cut), request.key)
     if status in {401, 403} or isinstance(error, litellm.AuthenticationError):
         reason = f": {quote}" if status == 403 else "."  # the message about a wrong key often has a part of it
         return errors.failed(f"{model} refused the key ({status}){reason} It came from {request.source_of_key}.")
@@ -114,7 +116,7 @@ def _refusal(error: Exception, request: Request, response: Any, body: str) -> Ki
         return errors.failed(f"There is no {model} at that provider or address (404): {quote}")
     if status == 413 or isinstance(error, litellm.ContextWindowExceededError) or errors.is_too_long(status, body):
         return errors.too_long(f"{model} found its input too long ({status}): {quote}")
-    wait = _seconds_to_wait(response.headers.get("retry-after", ""))
+    wait = _seconds_to_wait(exchange.response.headers.get("retry-after", ""))
     if status == 429 and wait is None and _NO_CREDIT.search(body):
         return errors.failed(f"There is no credit left for {model} (429): {quote}")
     if status in {408, 429} or status >= 500:
@@ -123,14 +125,20 @@ def _refusal(error: Exception, request: Request, response: Any, body: str) -> Ki
     return errors.failed(f"{model} refused the request ({status}): {quote}")
 
 
-def _message_in(body: str, status: int) -> str:
-    """Return the message in a response, without the status that some repeat in it."""
+def _message_in(body: str, status: int, *, is_cut: bool) -> str:
+    """Return the message in a response, without the status that some repeat in it.
+
+    :param is_cut: the body has no end. A message without an end loses what may be the first part of a key.
+    """
     found = _MESSAGE.search(body)
     if found:
+        is_cut = is_cut and not found[2]
         try:
-            body = str(json.loads(found[1], strict=False))
+            body = str(json.loads(f'{found[1]}"', strict=False))
         except ValueError:
             body = found[1]
+    if is_cut:
+        body = body[:-_LONGEST_KEY]
     return re.sub(rf"\A\s*(?:Error code: )?{status}\s*[-:]\s*", "", body)
 
 
@@ -149,7 +157,7 @@ def _seconds_to_wait(text: str) -> float | None:
     from datetime import UTC, datetime
     from email.utils import parsedate_to_datetime
 
-    if re.fullmatch(r"\d+(\.\d+)?", text.strip(), re.ASCII):
+    if re.fullmatch(r"\d{1,9}(\.\d+)?", text.strip(), re.ASCII):
         return float(text)
     try:
         date = parsedate_to_datetime(text).replace(tzinfo=UTC)  # all dates of HTTP are in UTC

@@ -32,6 +32,10 @@ __all__ = ["LitellmFlusher"]
 
 _USUAL_WINDOW = 32_000
 
+# What a response may have in it beside the answer, such as thoughts that count as no tokens, and lists of sources.
+_SLACK_BYTES = 1024 * 1024
+_SLACK_VALUES = 8192
+
 # How providers report a conversation that their model cannot take, now or ever.
 _TOO_LONG = re.compile(
     r"context.?(length|window|size|limit)|(prompt|input|request)\b.{0,60}\btoo (long|large)|input token count"
@@ -115,6 +119,7 @@ class LitellmFlusher(FlusherBase):
         """
         import asyncio
 
+        from .body import Allowance
         from .library import send
 
         request, options = await asyncio.to_thread(self._prepare, model or self.model)
@@ -124,7 +129,12 @@ class LitellmFlusher(FlusherBase):
         ]
         import litellm
 
-        response = await send(request, litellm.acompletion(**options))
+        allowance = Allowance(
+            size=_SLACK_BYTES + 64 * self.max_tokens,
+            commas=_SLACK_VALUES + self.max_tokens,
+            brackets=_SLACK_VALUES + self.max_tokens // 4,
+        )
+        response = await send(request, litellm.acompletion(**options), allowance)
         return _distillation(response, request.model, options.get("num_ctx", 0) - self.max_tokens)
 
     def _prepare(self, model: str) -> tuple[Request, dict[str, Any]]:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 if TYPE_CHECKING:
     from collections.abc import Awaitable
 
+    from .body import Allowance
     from .failures import Errors, Request
 
 __all__ = ["load", "provider_of", "send"]
@@ -74,8 +75,8 @@ def provider_of(litellm: Any, model: str, api_base: str | None, errors: Errors) 
     return provider
 
 
-async def send(request: Request, response: Awaitable[T]) -> T:
-    """Await the response to one request, for as long as the request allows.
+async def send(request: Request, response: Awaitable[T], allowance: Allowance) -> T:
+    """Await the response to one request, for as long as the request allows, with a body within ``allowance``.
 
     :raises KipuError: what `failure` makes of an error. It has no context: tracebacks of LiteLLM may show the key.
     """
@@ -84,7 +85,7 @@ async def send(request: Request, response: Awaitable[T]) -> T:
     from .exchange import Exchange
     from .failures import failure
 
-    with Exchange() as exchange:
+    with Exchange(allowance) as exchange:
         try:
             # LiteLLM's own limit is for each part of a response: a server that sends a byte now and then never ends.
             async with asyncio.timeout(request.timeout):
