@@ -141,6 +141,7 @@ _LABEL = re.compile(r"(?:^|\n)[^\n:=.,;(){}\[\]<>|]{0,40}$")
 # The name is that of a function to set it, or the first of its arguments.
 _SETTER = re.compile(r"(?<![a-z])(?:set|with|use|add)\w{0,30}$|(?<=[.>])\w{0,30}$", re.IGNORECASE)
 _ARGUMENT = re.compile(r"""[\w\]]\[?\((?:\\?["'][\w.-]{0,40}\\?["'],[ ]?){0,2}\\?["'][\w.:-]{0,60}$""")
+_OWN = re.compile(r"(?<!\w)(?:self|this)(?:\.|->)\w{0,30}$")
 # The value is read from elsewhere, and this is used if it is not there.
 _DEFAULT = re.compile(
     r"""
@@ -210,6 +211,8 @@ def _secret_of(text: str, name: re.Match[str], value: re.Match[str]) -> Secret |
         or (value["comma"] and not (value["closing"] and _ARGUMENT.search(before)))
     ):
         return None
+    if bare and _OWN.search(before) and _trim(value["bare"]).isidentifier():  # self.password = password1
+        return None
     if bare and value["sign"] and (default := _DEFAULT.match(text, value.start("bare"))):
         secret = default["default"] or default["variable"]
         start = default.start("default" if default["default"] else "variable")
@@ -222,7 +225,7 @@ def _secret_of(text: str, name: re.Match[str], value: re.Match[str]) -> Secret |
     looks_secret = _looks_secret(text, name, value, (start, end), unsigned=bool(unsigned))
     if not (looks_secret or _is_setting(text, name, value, (start, end))):
         return None
-    if not may_be_secret(secret) or (bare and is_code(secret)):
+    if not may_be_secret(secret, bare=bare) or (bare and is_code(secret)):
         return None
     if (value["newline"] or value["below"]) and not _is_line(text, secret, value):
         return None

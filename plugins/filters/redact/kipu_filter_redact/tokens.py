@@ -193,7 +193,7 @@ _KINDS = (
         "Teams webhook", r"\.webhook\.office\.com/(?P<secret>webhookb2/[A-Za-z0-9@/-]{60,300})", ".webhook.office.com/"
     ),
     # Telegram Bot API: "Authorizing your bot".
-    _pattern("Telegram bot token", rf"(?<![A-Za-z0-9+-])\d{{8,10}}:AA[A-Za-z0-9_-]{{33}}{_END}", ":AA"),
+    _pattern("Telegram bot token", rf"(?:(?<![A-Za-z0-9+-])|(?<=/bot))\d{{8,10}}:AA[A-Za-z0-9_-]{{33}}{_END}", ":AA"),
     # Twilio docs: "API keys". The account's SID (AC...) is no secret.
     _word("Twilio key", "SK", r"[a-f0-9]{32}"),
     _pattern("SendGrid key", r"SG\.[A-Za-z0-9_-]{22}\.[A-Za-z0-9_-]{43}", "SG."),

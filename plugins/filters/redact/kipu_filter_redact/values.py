@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 
+from .references import is_reference
+
 __all__ = [
     "is_code",
     "is_key",
@@ -42,18 +44,6 @@ _ALL_CLASSES = 4
 # Signs around a word: emphasis, and the end of a sentence.
 _PUNCTUATION = "*_~!?:;,."
 
-# References to a value: a variable, a template, a call, an attribute, a path, a URL, a hash, a version, a product,
-# a ticket, a date.
-_REFERENCE = re.compile(
-    r"\$\{|\$\(|\{\{|\{[A-Za-z_]|<|%\(|%\w+%|\[redacted:|"
-    r"(?-i:\$(?:[A-Z_][A-Z0-9_]*|[A-Za-z_]+\d?|[a-z]\w*_\w*|[a-z]+\d?[A-Z][A-Za-z]+\d?)$)|"
-    r"\$(?:\d\w?|apr1|y|gy|argon2\w{1,2}|scrypt|bcrypt|md5|sha\d{1,3}|pbkdf2[\w-]{0,12})\$|"
-    r"\([A-Za-z_][\w.]*$|[A-Za-z_][\w.:>-]*[(\[{]|[A-Za-z_]\w*(?:(?:\.|::|->)[A-Za-z_]\w*)+$|"
-    r"(?:~|\.{1,2})/|/[\w.@+~%-]+/|[A-Za-z]:\\|[a-z][a-z0-9+.-]{1,20}:/|v?\d+(?:[.-]\d+)+\w{0,6}$|"
-    r"(?:see|siehe|voir|in|im|via|use)?(?:1password|keepass|bitwarden|lastpass)|"
-    r"(?-i:[A-Z][A-Z0-9]{1,9}-\d{1,6}$)|\d{4}-?\d\d-?\d\d[T_]\d\d|0x[0-9a-fA-F]{40}$",
-    re.IGNORECASE | re.ASCII,
-)
 # Validation rules, AWS resource names, and e-mail addresses.
 _DESCRIPTION = re.compile(
     r"(?:required|nullable|sometimes|string|confirmed|min|max)(?:[|:][a-z_]+|:\d{1,4}){1,12}|arn:aws[a-z-]{0,12}:.*|"
@@ -127,9 +117,12 @@ _SENTENCE_WORDS = frozenset(
 )
 
 
-def may_be_secret(value: str) -> bool:
-    """Check that a value is not a reference, a description, an example or a path."""
-    if _REFERENCE.match(value) or _REFERENCE.match(value.rstrip(":")) or _DESCRIPTION.fullmatch(value):
+def may_be_secret(value: str, *, bare: bool = False) -> bool:
+    """Check that a value is not a reference, a description, an example or a path.
+
+    :param bare: the value is not in quotation marks, so that a space or quotation mark may have cut it.
+    """
+    if is_reference(value, bare=bare) or is_reference(value.rstrip(":"), bare=bare) or _DESCRIPTION.fullmatch(value):
         return False
     return not (len(set(value)) < 4 or _is_example(value) or _is_path(value))
 
@@ -269,7 +262,7 @@ def _is_phrase(value: str) -> bool:
         return False
     if not _LETTER.search(value) or "[redacted:" in value:
         return False
-    if any(_DIGIT.search(word) and len(word) >= 3 and not (_is_term(word) or _REFERENCE.match(word)) for word in words):
+    if any(_DIGIT.search(word) and len(word) >= 3 and not (_is_term(word) or is_reference(word)) for word in words):
         return True
     return len(words) >= _MIN_WORDS and all(len(word) >= 3 and word.isalpha() for word in words)
 

@@ -294,6 +294,39 @@ def test_the_name_of_a_message_or_switch_has_no_password(text):
     assert redacted(text) == text
 
 
+# Passwords with the signs of a call, an index, an attribute, a path or a URL.
+LIKE_REFERENCES = [
+    *("Sommer.Regen2026", "Winter.Tulip.Sonne72", "kT7{mQ2#vB9x", "y7(zne6=XV:}~Cv", "b8[m9H=/.g:?bV2m"),
+    *("f9OgXluCZz8x.BfZ", "kT7(mQ2#vB9x", "Passw0rd[1]x!", "abc:/Tr0ub!x9", "/MgwukpuOf/TBosN9x", "{kT7}mQ2#vB9x"),
+]
+
+
+@pytest.mark.parametrize("password", LIKE_REFERENCES)
+@pytest.mark.parametrize("around", ["DB_PASSWORD=§", 'DB_PASSWORD="§"', '{"password": "§"}', "password: '§'"])
+def test_a_strong_password_is_no_reference(around, password):
+    assert is_replaced(around, password)
+
+
+@pytest.mark.parametrize(
+    "around", ['{"password": "§",', 'DB_PASSWORD="§"', "db_password: '§'", "postgresql://ana:§@db/x"]
+)
+def test_generated_passwords_are_replaced_with_all_their_signs(around):
+    signs = "!#$%&()*+,-.:;=?[]^_{|}~"
+    draws = [draw(BASE64.replace("/", "") + signs, 16) for _ in range(1000)]
+    assert sum("[redacted" not in redacted(around.replace("§", password)) for password in draws) <= 10
+
+
+def test_a_key_with_dots_is_no_attribute():
+    part = draw(LETTERS, 20) + "aB3dE5"
+    assert is_replaced("X-Vault-Token: §", f"s.{part}")
+    assert is_replaced('token = "§"', f"{part}.atlasv1.{part[::-1]}")
+
+
+def test_a_telegram_token_is_replaced_in_its_url():
+    token = sample_keys.tokens()["Telegram"][0]
+    assert is_replaced("https://api.telegram.org/bot§/sendMessage", token)
+
+
 # Values in the next line, in encoded text, after a suffix, beside a user.
 PASSWORDS = [
     "password\n§",
@@ -554,6 +587,24 @@ password=os.environ["X"]
 password = os.environ["DB_PASSWORD"]
 password = os.environ.get("DB_PASSWORD")
 password = os.getenv("DB_PASSWORD", "")
+self.password = password1
+this.dbPassword = password1;
+password: process.env.DB_PASSWORD2!
+password: os.environ/REDIS_PASSWORD
+password: vault:secret/data/db#password2
+password = settings.db.password
+password = settings.db2.password2
+password = config["password"]
+password = get_secret("x")
+"password": "settings.db.password2"
+"password": "get_secret(name2)"
+password: z.string().min(8).max(64)
+password: Joi.string().regex(/^[a-z0-9]{3,30}$/)
+password = random_password.db2.result
+password = generate_password(length=24)
+password = hashlib.sha256(b"x").hexdigest()
+password = decrypt(data[2:], key)
+logger.info(f"password={pw1!r} {password2}")
 password: ${VAR}
 DB_PASSWORD=${DB_PASSWORD}
 DB_PASSWORD=${DB_PASSWORD:-changeme}
