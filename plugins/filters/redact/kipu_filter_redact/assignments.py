@@ -82,13 +82,13 @@ _LINE_ENDS = r"\n\r\v\f\x1c-\x1e\x85\u2028\u2029"
 _FOR = "for|of|to|on|at|in|für|fürs|zum|zur|vom|von|des|der|im|de|del|du|pour|para|do|da|per|di"
 _IS = "is|ist|est|es|è|é|är|jest|lautet|war|was|wird|will[ ]be"
 _NOW = "now|still|currently|jetzt|nun|set[ ]to|changed[ ]to"
-_TYPE = r":[ ]?[A-Za-z]\w{0,20}[ ]=(?=[ ])"  # the type of a variable, before the sign
+_TYPE = r":[ ]?&?(?:'\w{1,10}[ ])?[A-Za-z]\w{0,20}[ ]=(?=[ ])"  # the type of a variable, before the sign
 # Between a name and a value that can only be a password.
 _LOOSE_WORDS = "changed|set|updated|reset|rotated|now|to|as|new|is|was|be|should|auf|zu|ist"
 _VALUE = re.compile(
     rf"""
     {_SUFFIX}
-    (?:[*_~]{{1,3}}|(?P<closing>\\?["'`]|&quot;|%22)\]?|\](?=[ ]?=))?
+    (?:[*_~]{{1,3}}|(?P<closing>\\?["'`]|&quot;|%22)\]?|(?:\[\d{{0,4}})?\](?=[ ]?=))?
     (?:
         (?:{_GAP}\([^()\n]{{1,40}}\) | {_GAP}(?:{_FOR}){_GAP}[^\n:=|"`]{{1,40}}?)?
         (?:
@@ -110,7 +110,7 @@ _VALUE = re.compile(
       | (?P<loose>(?:[ ](?:{_LOOSE_WORDS})){{0,3}}
           (?:[^\w/]{{0,3}}[\r\n]{{1,4}}[ \t>A:=-]{{0,24}}[\r\n]{{0,4}}[ \t]{{0,8}} | [^\w/]{{1,6}}))
     )
-    \*{{0,2}}@?(?:[uUbBrRfF]{{1,2}}(?=["']))?(?:
+    \*{{0,2}}@?(?:[uUbBrRfFN]{{1,2}}(?=["']))?(?:
         (?P<quote>\\?["'`]|&quot;|%22) (?P<quoted>(?:(?!(?P=quote))[^{_LINE_ENDS}]){{4,2000}}) (?P=quote)
       | [“„«‘‚「『] (?P<typographic>[^“”„«»‘’‚「」『』{_LINE_ENDS}]{{4,200}}) [”“»’‘」』]
       | (?P<bare>[^\s"'`“”„«»「」『』]{{4,200}})
@@ -262,7 +262,7 @@ def _looks_secret(
 def _is_setting(text: str, name: re.Match[str], value: re.Match[str], span: tuple[int, int]) -> bool:
     """Check that a value is where only a password can stand, so that it may have letters only."""
     secret = text[slice(*span)]
-    if value["loose"] or (name["short"] and value["bare"] is None) or not is_plain_password(secret):
+    if value["loose"] or (name["short"] and not value["sign"]) or not is_plain_password(secret):
         return False
     if name["key"] and (len(secret) < _MIN_KEY_LENGTH or "/" in secret):
         return False

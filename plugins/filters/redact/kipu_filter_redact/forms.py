@@ -289,6 +289,21 @@ _FORMS = (
         _is_anything,
         "chpasswd",
     ),
+    _form(
+        "password",
+        r"""(?<![\w-])(?:echo|printf)[ ](?:-\w[ ])?["']?(?P<secret>[^\s"'`|]{4,100})["']?[ ]?\|[ ]?"""
+        r"(?:sudo[ ](?-i:-\w{0,6}S)|[^\n|]{1,100}[ ]--password-stdin)(?!\w)",
+        is_plain_password,
+        "sudo",
+        "--password-stdin",
+    ),
+    _form(
+        "password",
+        rf"(?:^|\n|--|config[ ]set[ ])(?:requirepass|masterauth)[ =]{_WORD}",
+        is_plain_password,
+        "requirepass",
+        "masterauth",
+    ),
     _form("password", r"\blogin[ \t]\S{1,80}\s{1,4}password[ \t](?P<secret>\S{4,100})", _is_anything, "login"),
     # --- Calls and statements
     _form(
@@ -311,6 +326,12 @@ _FORMS = (
         is_plain_password,
         "identified",
         "password",
+    ),
+    _form(
+        "password",
+        rf"password(?:[ ]for[ ][^\n;=]{{1,80}})?[ ]?=[ ]?password\({_STRING}\)",
+        is_plain_password,
+        "password(",
     ),
     _form(
         "password",

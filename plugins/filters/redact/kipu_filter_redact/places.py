@@ -36,7 +36,7 @@ _AFTER_OPTION = re.compile(r"-[\w-]{1,30}[ =][^\s-]\S{0,60}[ ]--?$")
 _QUOTED = re.compile(r"(?:\#define[ ]\w{0,40}|[ ]--?[A-Za-z-]{0,30})$")
 # Settings that follow an option: -e 'db_password=...', --set auth.password=..., -o username=ana,password=...
 _AFTER_EQUAL = re.compile(r"[ ]-{1,2}[\w-]{1,30}[ =][\"']?(?:[\w.\[\]-]{1,60}=[^\s,=]{0,60},)?[\w.-]{0,60}$")
-_OPTION = re.compile(r"--[\w-]{0,40}$")
+_OPTION = re.compile(r"(?:--[\w-]{0,40}|(?<!\S)-D[\w.-]{0,60})$")
 _QUERY = re.compile(r"[?&][\w.-]{0,60}$")
 # The setting before it in a connection string.
 _SETTING = re.compile(

@@ -188,6 +188,20 @@ PLACES = [
     "const PASSWORD = '§';",
     "let password: string = '§';",
     'password: str = "§"',
+    'let password: &str = "§";',
+    'const PASSWORD: &\'static str = "§";',
+    'char pass[] = "§";',
+    'static const char password[32] = "§";',
+    'pw="§"',
+    "auth: { user: 'ana@x.org', pass: '§' }",
+    "ALTER LOGIN ana WITH PASSWORD = N'§';",
+    "SET PASSWORD FOR 'ana'@'%' = PASSWORD('§');",
+    "mvn -Ddb.password=§ test",
+    "requirepass §",
+    "redis-server --requirepass §",
+    "echo § | sudo -S apt update",
+    "echo '§' | sudo -kS apt update",
+    "echo § | docker login -u ana --password-stdin",
     'private static final String PASSWORD = "§";',
     'String dbPassword = "§";',
     "var passwd = '§'",
@@ -595,6 +609,10 @@ password: vault:secret/data/db#password2
 password = settings.db.password
 password = settings.db2.password2
 password = config["password"]
+"text": "var password = document.getElementById(\"password2\");"
+"output_token": "Shards[-1].ShardId2",
+"output_token": "Jobs[-1].JobId",
+token: ReadOnly[_CP4DTokenBody]
 password = get_secret("x")
 "password": "settings.db.password2"
 "password": "get_secret(name2)"
