@@ -311,7 +311,7 @@ def test_the_name_of_a_message_or_switch_has_no_password(text):
 # Passwords with the signs of a call, an index, an attribute, a path or a URL.
 LIKE_REFERENCES = [
     *("Sommer.Regen2026", "Winter.Tulip.Sonne72", "kT7{mQ2#vB9x", "y7(zne6=XV:}~Cv", "b8[m9H=/.g:?bV2m"),
-    *("f9OgXluCZz8x.BfZ", "kT7(mQ2#vB9x", "Passw0rd[1]x!", "abc:/Tr0ub!x9", "/MgwukpuOf/TBosN9x", "{kT7}mQ2#vB9x"),
+    *("f9OgXluCZz8x.BfZ", "kT7(mQ2#vB9x", "Passw0rd[1]x!", "abc:/Tr0ub!x9", "/Mg7wukPu9Of/TBosN9x", "{kT7}mQ2#vB9x"),
 ]
 
 
