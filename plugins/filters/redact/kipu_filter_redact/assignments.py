@@ -142,6 +142,7 @@ _LABEL = re.compile(r"(?:^|\n)[^\n:=.,;(){}\[\]<>|]{0,40}$")
 _SETTER = re.compile(r"(?<![a-z])(?:set|with|use|add)\w{0,30}$|(?<=[.>])\w{0,30}$", re.IGNORECASE)
 _ARGUMENT = re.compile(r"""[\w\]]\[?\((?:\\?["'][\w.-]{0,40}\\?["'],[ ]?){0,2}\\?["'][\w.:-]{0,60}$""")
 _OWN = re.compile(r"(?<!\w)(?:self|this)(?:\.|->)\w{0,30}$")
+_USER = re.compile(r"(?:user(?:_?name)?|login|account|e-?mail|host)\\?[\"']?[ ]?[:=]", re.IGNORECASE)
 # The value is read from elsewhere, and this is used if it is not there.
 _DEFAULT = re.compile(
     r"""
@@ -262,7 +263,9 @@ def _looks_secret(
 def _is_setting(text: str, name: re.Match[str], value: re.Match[str], span: tuple[int, int]) -> bool:
     """Check that a value is where only a password can stand, so that it may have letters only."""
     secret = text[slice(*span)]
-    if value["loose"] or (name["short"] and not value["sign"]) or not is_plain_password(secret):
+    if name["short"] and not _is_beside_sign(text, name, value):
+        return False
+    if value["loose"] or not is_plain_password(secret):
         return False
     if name["key"] and (len(secret) < _MIN_KEY_LENGTH or "/" in secret):
         return False
@@ -270,6 +273,14 @@ def _is_setting(text: str, name: re.Match[str], value: re.Match[str], span: tupl
     if name["word"] and certainty == 2:
         return True
     return certainty >= (2 if name["key"] else 1) and is_plain_password(secret, strict=True)
+
+
+def _is_beside_sign(text: str, name: re.Match[str], value: re.Match[str]) -> bool:
+    """Check that an ambiguous word is a name: before a sign, and `pass: "..."` beside a user, not block: and warn:."""
+    if not value["sign"] or " " in text[name.end() : value.start("sign")].strip():
+        return False
+    is_state = value["sign"] == ":" and value["bare"] is None and name[0].lower() == "pass"
+    return not is_state or _USER.search(text, max(0, name.start() - 64), name.start()) is not None
 
 
 def _is_line(text: str, secret: str, value: re.Match[str]) -> bool:

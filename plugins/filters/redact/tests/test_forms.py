@@ -609,6 +609,8 @@ password: vault:secret/data/db#password2
 password = settings.db.password
 password = settings.db2.password2
 password = config["password"]
+{block:"error",pass:"success",logged:"warning"}
+pass in the model, completion(model="together_computer/replit_code_3b")
 "text": "var password = document.getElementById(\"password2\");"
 "output_token": "Shards[-1].ShardId2",
 "output_token": "Jobs[-1].JobId",
