@@ -113,8 +113,8 @@ class VectorStorage:
                 if each.space == space:
                     await each.remove(connection, stored.replaced)
                     await each.add_vectors(connection, space, stored.vectors)
-            self.pending, _ = await count_pending(connection, space, self.sources)
             pending, refused = await count_pending(connection, space)
+            self.pending = (await count_pending(connection, space, self.sources))[0] if self.sources else pending
             if pending == refused:
                 await self._tidy(snapshot, select)
 

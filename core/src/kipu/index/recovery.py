@@ -37,8 +37,7 @@ def recovering(method: Method) -> Method:
                 if is_second:
                     raise
             except sqlite_errors() as error:
-                is_sure = is_second and not isinstance(error, IndexDamageError)
-                await database.recover(IndexDamageError(error) if is_sure else error)
+                await database.recover(IndexDamageError(error, getattr(error, "file", None)) if is_second else error)
             except PluginFailedError as error:
                 if is_second or not is_missing_table(error.__cause__):
                     raise

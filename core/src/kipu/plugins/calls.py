@@ -29,6 +29,7 @@ Answer = TypeVar("Answer")
 Item = TypeVar("Item")
 _Outcome = tuple[Any, BaseException | None]  # an answer, or what was raised
 
+_PLAIN = (list, tuple, dict, str, int, float, bool, type(None))  # read without any code of the component
 _GRACE_SECONDS = 5.0  # a component with a timeout of its own says best what it was waiting for
 _MOST_ABANDONED = 4  # calls that still run: each is a thread, or a task that ignores its cancellation
 _LONGEST_TEXT = 2_000
@@ -196,13 +197,13 @@ class Adapter:
         """
         try:
             outcome = (work(), None) if inspect.iscoroutinefunction(work) else await self._in_thread(work, check)
-            if inspect.isawaitable(outcome[0]):
-                answer = await outcome[0]
-                is_plain = type(answer) in (list, tuple, dict, str, int, float, bool, type(None))
-                outcome = (check(answer), None) if is_plain else await self._in_thread(lambda: answer, check)
+            if not inspect.isawaitable(outcome[0]):
+                return outcome
+            answer = await outcome[0]
+            is_plain = type(answer) in _PLAIN or (type(answer).__name__ == "ndarray" and answer.dtype.kind == "f")
+            return (check(answer), None) if is_plain else await self._in_thread(lambda: answer, check)
         except BaseException as error:  # noqa: BLE001 (it is raised again by the caller)
             return None, error
-        return outcome
 
     def _failed(self, doing: str, error: BaseException) -> PluginError:
         return self.error(f"The {self.label} failed {doing}: {describe_error(error)}.")
