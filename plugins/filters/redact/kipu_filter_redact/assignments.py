@@ -81,6 +81,7 @@ _GAP = r"[ \t\xa0\u2000-\u200b\u202f\u2060\u3000\ufeff]"
 _LINE_ENDS = r"\n\r\v\f\x1c-\x1e\x85\u2028\u2029"
 _FOR = "for|of|to|on|at|in|für|fürs|zum|zur|vom|von|des|der|im|de|del|du|pour|para|do|da|per|di"
 _IS = "is|ist|est|es|è|é|är|jest|lautet|war|was|wird|will[ ]be"
+_RESOURCE = re.compile(r"\barn:aws[a-z-]{0,12}:[^\s\"']{0,64}$")  # the name of a resource of AWS goes on
 _NOW = "now|still|currently|jetzt|nun|set[ ]to|changed[ ]to"
 _TYPE = r":[ ]?&?(?:'\w{1,10}[ ])?[A-Za-z]\w{0,20}[ ]=(?=[ ])"  # the type of a variable, before the sign
 # Between a name and a value that can only be a password.
@@ -92,7 +93,7 @@ _VALUE = re.compile(
     (?:
         (?:{_GAP}\([^()\n]{{1,40}}\) | {_GAP}(?:{_FOR}){_GAP}[^\n:=|"`]{{1,40}}?)?
         (?:
-            (?:{_GAP}(?:{_IS})(?:{_GAP}(?:{_NOW}))?)?{_GAP}{{0,20}}(?P<sign>{_TYPE}|:=|:-|=>|={{1,3}}|→|:|：|＝|%3[AaDd])
+            (?:{_GAP}(?:{_IS})(?:{_GAP}(?:{_NOW}))?)?{_GAP}{{0,20}}(?P<sign>{_TYPE}|:=|:-|=>|={{1,3}}|→|:(?!:)|：|＝|%3[AaDd])
             (?:%20|\+)?(?:[*_~]{{1,3}}(?={_GAP}))?{_GAP}{{0,20}}
             (?P<newline>(?:[|>\\(][+-]?)?\r?\n{_GAP}{{0,20}})?
           | {_GAP}(?P<verb>{_IS}){_GAP}(?:(?:{_NOW}){_GAP})?
@@ -208,6 +209,7 @@ def _secret_of(text: str, name: re.Match[str], value: re.Match[str]) -> Secret |
         or (name["key"] and _HARMLESS.search(before))
         or (name["short"] and not (value["sign"] or value["loose"] or value["space"] or value["verb"]))
         or (value["below"] and not _LABEL.search(before))
+        or _RESOURCE.search(before)
         or (value["call"] and not _SETTER.search(before))
         or (value["comma"] and not (value["closing"] and _ARGUMENT.search(before)))
     ):

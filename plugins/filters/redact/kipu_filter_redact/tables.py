@@ -22,6 +22,7 @@ _HEADING = re.compile(
     rf"{_AROUND}(?=[|,;\t\r\n]|$)",
     re.IGNORECASE | re.MULTILINE,
 )
+_VERSION = re.compile(r"(?:^|[,;\t])[ \t]*+\d")  # a cell that begins with a digit is in a row, not in the headings
 _RULE = re.compile(r"[ \t>|:-]++")
 _CELL = re.compile(r"[ \t>]*+(?P<open>[*_`\"']{0,3})(?P<secret>.{0,200}?)(?P=open)[ \t]*+")
 # The headings of a file of data, and what is in its rows seldom, but in sentences.
@@ -54,7 +55,8 @@ def find_in_tables(text: str, lower: str) -> Iterator[Secret]:
         is_marked = sign == "|"
         is_data = is_marked or _NAMES.fullmatch(line) is not None
         is_table = _RULE.fullmatch(_line(text, end)[0]) if is_marked else all(map(str.strip, line.split(sign)))
-        if sign not in line or not is_table:
+        is_row = not is_marked and (_is_row_above(text, start, sign, line) or _VERSION.search(line))
+        if sign not in line or not is_table or is_row:
             continue
         while end < len(text):
             start = end
@@ -67,6 +69,12 @@ def find_in_tables(text: str, lower: str) -> Iterator[Secret]:
             yield from _find_in_row(cells, start, columns, has_letters=has_letters)
             if start == end:
                 break
+
+
+def _is_row_above(text: str, start: int, sign: str, line: str) -> bool:
+    """Check whether the line above has as many cells: then this one is a row, and names something like a heading."""
+    above, _ = _line(text, text.rfind("\n", 0, max(0, start - 1)) + 1) if start else ("", 0)
+    return above.count(sign) == line.count(sign)
 
 
 def _line(text: str, start: int) -> tuple[str, int]:

@@ -1088,3 +1088,21 @@ def test_the_work_does_not_grow_faster_than_the_text(unit):
     calls_to_filter(unit * 10)  # patterns are compiled once
     length = 20_000 // len(unit)
     assert calls_to_filter(unit * length * 2) <= 2.1 * calls_to_filter(unit * length) + 100
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "apt\tbase-passwd\t3.6.1\napt\tbinutils\t2.40-2\napt\tgoogletest\t1.12.1\n",
+        "apt,libc6,2.36\napt,libpam-passwd,1.2\napt,iproute2,6.1.0\n",
+        "name\tpackage\napt\tpasswd\napt\te2fsprogs1\n",
+        "arn:aws:secretsmanager:us-west-2:123456789123:secret:prod/db-a1B2c3",
+        '"SecretArn": "arn:aws:secretsmanager:us-west-2:123456789123:secret:proxysecret1-Abcd1e"',
+        "Token::Number(1.5)",
+        "Password::min(8)->letters()",
+        "SecretKey::from_slice(&buf[0..32])?",
+        "ApiKey::parse_v2(raw)?",
+    ],
+)
+def test_a_row_a_resource_and_a_path_with_two_colons_stay(text):
+    assert Redact().filter(text, "memory/a.md").text == text
