@@ -16,14 +16,7 @@ Answer = TypeVar("Answer")
 
 # https://www.sqlite.org/rescode.html: SQLITE_CORRUPT and SQLITE_NOTADB, and how they read where an error has no code.
 _DAMAGE_CODES = (11, 26)
-_DAMAGE_SIGNS = (
-    "not a database",
-    "malformed",
-    "corrupt",
-    "Could not decode to UTF-8",
-    "file format",  # of the header, or of a table of FTS5
-    "same text encoding",
-)
+_DAMAGE_SIGNS = ("not a database", "malformed", "corrupt", "decode to UTF-8", "file format", "text encoding")
 
 
 class IndexDamageError(Exception):
@@ -82,10 +75,13 @@ def is_missing_table(error: BaseException | None) -> bool:
 
 
 def is_database_failure(error: BaseException) -> bool:
-    """Return whether SQLite complains of the database as such, and not of a statement."""
-    return isinstance(error, sqlite_errors()) and (
-        is_damage(error) or any(sign in str(error) for sign in _DATABASE_FAILURES)
-    )
+    """Return whether the index itself cannot be used, whatever statement met that.
+
+    A strategy that says the same of a database of its own has failed, and the index has not.
+    """
+    if not isinstance(error, sqlite_errors()) or is_damage(error):
+        return isinstance(error, IndexDamageError)
+    return any(sign in str(error) for sign in _DATABASE_FAILURES)
 
 
 _DATABASE_FAILURES = (

@@ -8,7 +8,8 @@ import pytest
 from rows import select
 
 from kipu import Memory
-from kipu.errors import UnavailableError
+from kipu.errors import PluginFailedError, UnavailableError
+from kipu.sqlite import choose_driver
 from kipu.testing import CombinedStrategy, WordStrategy
 
 
@@ -116,3 +117,18 @@ async def test_other_strategies_do_not_miss_the_change(config, write):
     assert ([result.path for result in results], results.degraded) == (["memory/a.md"], True)
     assert len(results.notices) == 1
     assert results.notices[0].startswith('The strategy "other" failed while indexing: ValueError: no disk.')
+
+
+async def test_damage_of_a_database_of_its_own_costs_no_index(config, write, workspace):
+    class Broken(WordStrategy):
+        async def search(self, query: Any, index: Any) -> Any:
+            raise choose_driver().DatabaseError("database disk image is malformed")
+
+    write("memory/a.md", "alpha")
+    async with Memory(config(strategy=Broken())) as memory:
+        await memory.index()
+        before = select(workspace, "SELECT id FROM index_identity")
+        for _ in range(3):
+            with pytest.raises(PluginFailedError, match="malformed"):
+                await memory.search("alpha")
+        assert select(workspace, "SELECT id FROM index_identity") == before

@@ -224,7 +224,7 @@ async def test_optional_members_of_an_embedder_have_defaults():
         ([Hit(stored(1), 2.0)], "ValueError: it gave memory/a.md the score 2.0; scores are between 0 and 1"),
         ([Hit(stored(1), float("nan"))], "ValueError: it gave memory/a.md the score nan"),
         ([Hit(stored(1), "1")], "TypeError: "),
-        ([Hit(stored(1), 1.0, {"a": "b"})], "TypeError: the scores of a hit are numbers by the name of a strategy"),
+        ([Hit(stored(1), 1.0, {"a": "b"})], "TypeError: the score of a hit, and those by strategy, are numbers"),
         ([Hit(stored(1), 1.0, why=5)], "TypeError: outdated and why of a hit are texts, unlike '' and 5"),
         ([Hit(stored(1), 1.0, outdated=b"x")], "TypeError: outdated and why of a hit are texts, unlike b'x' and ''"),
     ],

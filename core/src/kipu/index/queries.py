@@ -88,6 +88,8 @@ async def read_snapshot(connection: Connection) -> Snapshot:
     index_id, has_archive = "", False
     for kind, number, name, dimension, text in rows:
         if kind == "space":
+            if not isinstance(dimension, int):
+                raise IndexDamageError("a space has no dimension")
             spaces[name] = KnownSpace(VectorSpace(number, name, dimension), text)
         elif kind == "version":
             versions[name, number] = text

@@ -83,8 +83,8 @@ def hits(answer: Any) -> list[Hit]:
             raise TypeError(f"it returned {hit!r}, which is no Hit with a chunk from Index.chunks()")
         scores = {_exact(name): _exact(score) for name, score in dict(hit.scores).items()}
         score, outdated, why = map(_exact, (hit.score, hit.outdated, hit.why))
-        if {*map(type, scores.values())} - {float}:
-            raise TypeError(f"the scores of a hit are numbers by the name of a strategy, unlike {scores!r}")
+        if {type(score), *map(type, scores.values())} - {float}:
+            raise TypeError(f"the score of a hit, and those by strategy, are numbers, unlike {score!r} and {scores!r}")
         if not type(outdated) is type(why) is str:
             raise TypeError(f"outdated and why of a hit are texts, unlike {outdated!r} and {why!r}")
         if not 0 <= score <= 1:
