@@ -89,7 +89,7 @@ async def read_snapshot(connection: Connection) -> Snapshot:
     for kind, number, name, dimension, text in rows:
         if kind == "space":
             if not isinstance(dimension, int):
-                raise IndexDamageError("a space has no dimension")
+                raise IndexDamageError("the dimension of a space is not a number")
             spaces[name] = KnownSpace(VectorSpace(number, name, dimension), text)
         elif kind == "version":
             versions[name, number] = text
@@ -142,7 +142,7 @@ async def select_chunks(
     """
     rows = list(await connection.execute_fetchall(f"{_SELECT_CHUNKS} {clauses}", parameters))
     if any(type(value) is not str for row in rows for value in (*row[1:4], row[7], *row[9:11])):
-        raise IndexDamageError("a text of a chunk is none")
+        raise IndexDamageError("a text of a chunk is not text")
     found: list[Any] = []
     for marks, batch in in_batches(list({row[11] for row in rows} - {None})):
         found += await connection.execute_fetchall(f"SELECT id, text FROM metadata WHERE id IN ({marks})", batch)
@@ -173,7 +173,7 @@ async def known_files(connection: aiosqlite.Connection, paths: Sequence[str] | N
         for marks, batch in in_batches(paths):
             rows += await connection.execute_fetchall(f"{statement} WHERE path IN ({marks})", batch)
     if any(type(row[1]) is not str for row in rows):
-        raise IndexDamageError("the path of a file is no text")
+        raise IndexDamageError("the path of a file is not text")
     return {row[1]: KnownFile._make(row) for row in rows}
 
 
