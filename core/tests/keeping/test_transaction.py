@@ -446,6 +446,23 @@ async def test_a_file_that_was_changed_and_then_saved_stays(workspace, memory, l
     assert texts(workspace) == {"a.md": NEW, "b.md": THEIRS}
 
 
+@pytest.mark.parametrize("is_moved", [False, True])
+async def test_a_change_that_was_taken_back_since_the_kill_is_not_finished(
+    workspace, folder, memory, left, is_moved, remains
+):
+    one, _ = left(1)
+    one.write_bytes(OLD)  # by git checkout
+    if is_moved:  # to a.md, which git removes
+        one.unlink()
+        row = ["memory/a.md", ".kipu/writing/0000000000000000.tmp", "", digest(OLD)]
+        old = ["memory/b.md", ".kipu/writing/0000000000000001.tmp", digest(OLD), ""]
+        (folder / "0000000000000001.tmp").unlink()
+        (folder / "journal.json").write_text(json.dumps([row, old]), "utf-8")
+    await memory.index()
+    assert texts(workspace) == {"b.md": OLD} | ({} if is_moved else {"a.md": OLD})
+    assert remains(workspace) == []
+
+
 async def test_a_journal_that_was_not_written_to_the_end_is_nothing(workspace, memory, left, remains):
     left(0)
     (workspace / ".kipu/writing/journal.json").rename(workspace / ".kipu/writing/journal.json.new")

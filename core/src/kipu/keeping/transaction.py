@@ -159,7 +159,8 @@ class Transactions:
     def recover(self) -> None:
         """Finish what a killed process began: each file that still has its old content gets the new one.
 
-        A file with any other content keeps it, and the new content is kept beside it.
+        A file with any other content keeps it, and the new content is kept beside it. If a file that was changed has
+        its old content again, as after ``git checkout``, the change was taken back: the others stay as they are.
 
         :raises MemoryFileError: it cannot be finished now; or the folder for temporary files cannot be made.
         """
@@ -167,9 +168,13 @@ class Transactions:
             raise MemoryFileError(f"{self._folder} is a symbolic link. Kipu does not follow it: remove the link.")
         try:
             os.makedirs(self._folder, exist_ok=True)
-            for step in self._read_journal():
+            steps = self._read_journal()
+            taken_back = any(
+                not digest_of(each.temporary) and digest_of(each.real) == each.before for each in steps if each.after
+            )
+            for step in steps:
                 now = digest_of(step.real)
-                is_ready = digest_of(step.temporary) == step.after  # else it was renamed before
+                is_ready = digest_of(step.temporary) == step.after and not taken_back  # else it was renamed before
                 if is_ready and now != step.after and not (now == step.before and replace(step)):
                     self._yield(step, begun=True)
                 self._compare(step)
