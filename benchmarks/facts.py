@@ -16,8 +16,9 @@ from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from kipu_strategy_keyword.tokens import STOP_WORDS, fold, words
 from quality import table
+
+from kipu_strategy_keyword.tokens import STOP_WORDS, fold, words
 
 if TYPE_CHECKING:
     from kipu.sync import Memory
