@@ -32,8 +32,8 @@ help:  ## show this list
 
 demo: $(DEFAULT)  ## see Kipu index a folder of Markdown and answer questions
 	@mkdir -p build
-	@$(BIN)/kipu demo build/demo
 	@echo "Here, the command kipu is in .venv/bin. To have it at hand: . $(CURDIR)/.venv/bin/activate"
+	@$(BIN)/kipu demo build/demo
 
 # A file's tests stay together, because some share what takes long to make.
 PYTEST := $(BIN)/python -m pytest --numprocesses auto --dist loadfile

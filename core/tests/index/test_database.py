@@ -246,7 +246,7 @@ async def test_a_damaged_index_is_set_aside_and_rebuilt(path, database, notices,
     assert path.with_name("index.damaged.sqlite").read_bytes() == data
     (notice,) = waiting(notices)
     assert notice.startswith("The index could not be used (")
-    assert notice.endswith("). It was set aside as index.damaged.sqlite, and a new one is built from the memory files.")
+    assert notice.endswith("). It was set aside as .kipu/index.damaged.sqlite, and the memory files are indexed again.")
 
 
 async def test_an_empty_file_is_an_empty_index(path, database, notices):
@@ -269,7 +269,7 @@ async def test_the_index_of_another_version_is_set_aside(path, database, notices
     assert await paths(database) == ["a.md"]
     assert waiting(notices) == [
         "The index could not be used (another version of Kipu made it, or a table is missing). It was set aside as "
-        "index.damaged.sqlite, and a new one is built from the memory files."
+        ".kipu/index.damaged.sqlite, and the memory files are indexed again."
     ]
     with contextlib.closing(sqlite3.connect(path.with_name("index.damaged.sqlite"))) as aside:
         assert aside.execute("SELECT something FROM files").fetchall() == [(1,)]
@@ -390,7 +390,7 @@ async def test_the_status_sets_a_damaged_index_aside(workspace, write, config):
     async with Memory(config()) as memory:
         status = await memory.status()
     assert status.pending == ["memory/a.md"]
-    assert "It was set aside as index.damaged.sqlite" in status.notices[0]
+    assert "It was set aside as .kipu/index.damaged.sqlite" in status.notices[0]
     assert index.with_name("index.damaged.sqlite").read_bytes() == b"x" * 5000
 
 

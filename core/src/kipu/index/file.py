@@ -158,8 +158,8 @@ class IndexFile:
                 "Close the programs that use it, then try again."
             ) from None
         self.notices.add(
-            f"The index could not be used ({reason}). It was set aside as {aside.name}, and a new one is built "
-            "from the memory files."
+            f"The index could not be used ({reason}). It was set aside as {aside.parent.name}/{aside.name}, and "
+            "the memory files are indexed again."
         )
 
     def remove_damaged(self) -> list[str]:
@@ -171,7 +171,9 @@ class IndexFile:
                 os.remove(file)
         left = [f"{aside.parent.name}/{os.path.basename(file)}" for file in files if os.path.lexists(file)]
         if files and not left:
-            self.notices.add(f"{aside.name}, a damaged index that was set aside, was deleted: it had old texts.")
+            self.notices.add(
+                f"{aside.parent.name}/{aside.name}, a damaged index that was set aside, was deleted: it had old texts."
+            )
         return left
 
     def _free_name(self) -> Path:
