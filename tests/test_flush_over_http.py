@@ -71,8 +71,8 @@ def test_flush_and_compact_on_the_command_line(workspace, server, write, capsys,
     code, out, err = run("compact", "--older-than", "30")
     assert code == 0
     assert "- An old fact, in short." in out
-    assert f"To undo: kipu compact --undo memory/{days_ago(90)}-summary.md" in err
-    code, out, err = run("compact", "--undo", f"memory/{days_ago(90)}-summary.md")
+    change = err.rpartition("To undo: kipu undo ")[2].strip()
+    code, out, err = run("undo", change, "--yes")
     assert code == 0
     assert (workspace / f"memory/{days_ago(90)}.md").exists()
     conversation.write_text("{", "utf-8")

@@ -217,7 +217,7 @@ async def test_an_age_that_no_file_has_is_an_error(memory, days):
 
 @pytest.mark.parametrize("path", [None, "a\0b"])
 async def test_what_no_path_can_be_is_an_error(memory, path):
-    for method in (memory.read, memory.add, memory.undo_compact):
+    for method in (memory.read, memory.add):
         with pytest.raises(MemoryFileError, match="is not a valid path"):
             await method(path)
 

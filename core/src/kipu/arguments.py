@@ -12,6 +12,7 @@ if TYPE_CHECKING:
 
 _PATHS = {"path", "file", "to", "explain_path"}
 _NAMES = {
+    "change": "the name of a change",
     "chunk": "the name of a chunk, as a search returns it",
     "embedder": "the name of an embedder",
     "strategy": "the name of a strategy",

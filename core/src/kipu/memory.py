@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 
     from .keeping.writer import Writer
     from .types import (
+        Change,
         Compacted,
         FileInfo,
         Flushed,
@@ -527,7 +528,7 @@ class Memory:
     ) -> Receipt:
         """Remove a text from its file, from every index and from the cache of vectors, for good.
 
-        To forget what a query finds, see `forget_found`. The parameters are those of `edit`.
+        It cannot be undone. To forget what a query finds, see `forget_found`. The parameters are those of `edit`.
 
         :return: where the text was, and whether any of these places still holds it.
 
@@ -560,6 +561,30 @@ class Memory:
             if await decision if inspect.isawaitable(decision) else decision:
                 receipts.append(await self.forget(chunk=result.chunk))
         return receipts
+
+    @_public
+    async def undo(self, change: str | None = None, *, dry_run: bool = False) -> Change:
+        """Take back a change that Kipu made: of `remember`, `edit`, `move`, `flush` or `compact`, in all its files.
+
+        That is a change too, and can be taken back by its name. What `forget` removed does not come back.
+
+        :param change: its name, as `Note.change` has it; by default the last one that was not taken back.
+        :param dry_run: whether to change nothing, and to return what would be changed.
+        :return: the change that was taken back; ``diff`` is what that did to the files.
+        :raises QueryError: there is no such change, among the last 100 of the workspace and those that the scope sees.
+        :raises FileChangedError: one of its files has changed since. Nothing was changed.
+        :raises MemoryFileError: a file cannot be written, or is outside the workspace.
+        """
+        from .keeping.undo import undo
+
+        return await undo(self._writer, change, dry_run=dry_run)
+
+    @_public
+    async def changes(self) -> list[Change]:
+        """Return the changes that `undo` can take back unless their files have changed since, the newest first."""
+        from .keeping.undo import list_changes
+
+        return await list_changes(self._writer)
 
     @_public
     async def flush(
@@ -620,8 +645,8 @@ class Memory:
         """Have a model distil old dated files into a summary, and move them to the archive.
 
         The summary links to the originals, which are moved to ``memory/archive/``: searches leave it out unless they
-        ask for ``source="archive"``. Summaries are not summarised again. All of it happens, or nothing; `undo_compact`
-        reverts it.
+        ask for ``source="archive"``. Summaries are not summarised again. All of it happens, or nothing; `undo` takes it
+        back.
 
         :param source: the label of the source to compact; by default files directly in ``memory/``.
         :param older_than: only files from before that day, or older than so many days; by default 30 days.
@@ -642,18 +667,6 @@ class Memory:
             instructions=instructions,
             dry_run=dry_run,
         )
-
-    @_public
-    async def undo_compact(self, path: str | os.PathLike[str]) -> Compacted:
-        """Move the originals of a summary back, and the summary to the archive.
-
-        :param path: the summary.
-        :raises QueryError: it is no summary.
-        :raises MemoryFileError: an original is not in the archive any more, or its place is taken. Nothing was changed.
-        """
-        from .distill.compact import undo_compact
-
-        return await undo_compact(self._writer, path)
 
     # --- services, imported when first used ------------------------------------------------------------------------
 

@@ -1,9 +1,10 @@
-"""``kipu remember``, ``read``, ``edit``, ``move``, ``forget``, ``recall`` and ``compact``."""
+"""``kipu remember``, ``read``, ``edit``, ``move``, ``forget``, ``undo``, ``recall`` and ``compact``."""
 
 from __future__ import annotations
 
 import io
 import json
+import re
 import sys
 from datetime import date
 from typing import TYPE_CHECKING
@@ -230,3 +231,42 @@ def test_a_text_that_is_not_utf8_is_refused(run, workspace):
     assert code == 2
     assert "The text is not valid UTF-8: its byte 5 is 0xff." in err
     assert not (workspace / "memory/g").exists()
+
+
+def test_undo_shows_what_it_does_and_asks(run, workspace):
+    file = workspace / "memory/a.md"
+    file.write_text("keep this\n\nthe platypus\n", "utf-8")
+    assert run("edit", "memory/a.md:3", "the heron")[0] == 0
+    diff = "--- memory/a.md\n+++ memory/a.md\n@@ -1,3 +1,3 @@\n keep this\n \n-the heron\n+the platypus\n"
+    code, out, err = run("undo", stdin=b"n\n")
+    assert (code, out) == (0, "")
+    assert err == f"{diff}\nUndo this edit? [y/N]: Nothing was undone. Earlier changes: kipu undo --list\n"
+    code, out, err = run("undo")
+    assert (code, out) == (2, "")
+    assert "No answer, so nothing was undone. To skip the prompt: kipu undo --yes" in err
+    assert "heron" in file.read_text("utf-8")
+    code, out, err = run("undo", stdin=b"y\n")
+    assert code == 0
+    assert re.fullmatch(r"Undone: edit [0-9a-f]{8} \(memory/a.md\)\n", out)
+    assert file.read_text("utf-8") == "keep this\n\nthe platypus\n"
+    again = err.rpartition("To take that back: kipu undo ")[2].strip()
+    code, out, _ = run("undo", again, "--yes", "--json")
+    assert json.loads(out)["paths"] == ["memory/a.md"]
+    assert "heron" in file.read_text("utf-8")
+    code, out, _ = run("undo", "--list")
+    assert re.fullmatch(r"change\tkind\ttime\tfiles\n[0-9a-f]{8}\tedit\t[-0-9: ]{16}\tmemory/a.md\n", out)
+    assert json.loads(run("undo", "--list", "--json")[1])[0]["kind"] == "edit"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["undo"], "There is no change to undo."),
+        (["undo", "0123abcd", "--yes"], 'There is no change "0123abcd". It may have been taken back'),
+        (["undo", "--json"], "--json prints no prompt. Add --yes."),
+    ],
+)
+def test_undo_refuses_what_it_cannot_do(run, arguments, message):
+    code, out, err = run(*arguments)
+    assert (code, out) == (2, "")
+    assert message in err

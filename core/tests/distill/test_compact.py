@@ -9,7 +9,7 @@ import attrs
 import pytest
 
 from kipu import FlushConfig, Memory
-from kipu.errors import FlusherError, QueryError
+from kipu.errors import FlusherError
 from kipu.testing import ScriptedFlusher
 
 
@@ -72,12 +72,10 @@ async def test_a_summary_is_not_compacted_again(memory, flusher, write, old):
 
 async def test_compacting_can_be_undone(memory, workspace, old):
     compacted = await memory.compact("team")
-    await memory.undo_compact(compacted.path)
+    await memory.undo(compacted.change)
     assert texts_of(workspace, old) == old
     assert not (workspace / compacted.path).exists()
     assert (await memory.search("fact of day 90"))[0].path == f"memory/team/{days_ago(90)}.md"
-    with pytest.raises(QueryError, match="is not a summary"):
-        await memory.undo_compact("memory/team/rules.md")
 
 
 async def test_a_dry_run_of_compacting_moves_nothing(memory, workspace, old):
@@ -108,14 +106,5 @@ async def test_permissions_are_kept_in_the_archive_and_back(memory, workspace, o
     (workspace / first).chmod(0o600)
     compacted = await memory.compact("team")
     assert (workspace / compacted.archived[first]).stat().st_mode & 0o777 == 0o600
-    await memory.undo_compact(compacted.path)
+    await memory.undo(compacted.change)
     assert (workspace / first).stat().st_mode & 0o777 == 0o600
-
-
-async def test_undo_leaves_out_an_original_that_was_forgotten(memory, workspace, old):
-    first, second, _ = old
-    compacted = await memory.compact("team")
-    await memory.forget(path=compacted.archived[first])
-    undone = await memory.undo_compact(compacted.path)
-    assert list(undone.notices) == [f"{first} is no longer in the archive."]
-    assert texts_of(workspace, [second]) == {second: old[second]}

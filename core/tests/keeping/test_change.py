@@ -110,10 +110,10 @@ async def test_a_text_that_another_program_saves_is_never_overwritten(memory, wo
     (result,) = await memory.search("two")
     apply, saves = memory._writer.commit, ["two and more\n", "gone\n"]
 
-    async def interrupted(*changes: Any) -> None:
+    async def interrupted(*changes: Any, kind: str) -> str:
         if saves:
             file.write_text(f"zero\n\none\n\n{saves.pop(0)}", "utf-8")
-        await apply(*changes)
+        return await apply(*changes, kind=kind)
 
     monkeypatch.setattr(memory._writer, "commit", interrupted)
     with pytest.raises(FileChangedError):

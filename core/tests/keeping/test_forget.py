@@ -484,7 +484,7 @@ async def test_a_scope_is_not_told_what_is_in_files_of_others(workspace, write):
     write(".kipu/writing/0123456789abcdef.tmp.md", "- xylophonequartz is what another scope remembers\n")
     async with Memory(configured(workspace), scope="anna") as memory:
         receipt = await memory.forget(path="memory/anna/a.md", start=1)
-    assert [trace.place for trace in receipt.traces] == ["memory/anna/a.md", "index: chunks"]
+    assert [trace.place for trace in receipt.traces] == ["memory/anna/a.md", "index: chunks", "undo: changes"]
     assert list(receipt.notices) == []
 
 

@@ -343,7 +343,7 @@ def commit_and_be_killed(workspace: Path, changes: list[FileChange], save: Calla
         for name in CALLS:
             patch.setattr(os, name, killing(getattr(os, name)))
         with contextlib.suppress(Killed, KipuError):
-            writer.transactions.commit(changes)
+            writer.transactions.commit(changes, "edit")
 
 
 @pytest.mark.slow
@@ -375,6 +375,12 @@ def test_a_kill_at_any_moment_leaves_all_or_nothing_and_loses_nothing(
         assert not recovered
     assert len({left.get(file.name) for file in files}) <= 1
     assert {left.get(file.name) for file in files} <= {before, after}
+    history = writer_of(workspace).transactions.history
+    if not saved and before != after:  # what was made can be undone, and nothing else
+        made = left.get(files[-1].name) == after
+        assert [[each.after for each in history.revert(record)] for record in history.records()] == (
+            [[before] * count] if made else []
+        )
     assert set(left) - recovered <= {"a.md", "b.md", "c.md"}
 
 

@@ -36,6 +36,7 @@ COMMANDS = {
     "edit": ("write", "Replace a chunk, or lines of a file."),
     "move": ("write", "Move lines to another file, or a whole file."),
     "forget": ("write", "Delete a text from its file and from every index, for good."),
+    "undo": ("write", "Take back a change that Kipu made of memory files."),
     "flush": ("flush", "Distil a conversation into memories."),
     "compact": ("flush", "Distil old dated files into a summary, and archive them."),
     "watch": ("watch", "Index changes on disk as they happen."),

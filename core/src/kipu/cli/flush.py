@@ -16,7 +16,6 @@ from .output import LINES, escape
 
 if TYPE_CHECKING:
     from ..memory import Memory
-    from ..types import Compacted
     from .output import Output
 
 __all__ = ["compact_command", "flush_command"]
@@ -73,7 +72,6 @@ def _read_conversation(file: str | None) -> Any:
 @click.option("--model", help="The model to use instead of the configured one.")
 @click.option("--instructions", help="Further instructions for the model.")
 @click.option("--dry-run", is_flag=True, help="Ask the model, and print the summary instead of writing it.")
-@click.option("--undo", metavar="SUMMARY", help="Move the originals of a summary back.")
 @scope_option
 @memory_options
 async def compact_command(
@@ -83,39 +81,29 @@ async def compact_command(
     source: str | None,
     older_than: str,
     dry_run: bool,
-    undo: str | None,
     **options: Any,
 ) -> None:
     """Have a model distil old dated files into one summary, and move them to memory/archive/.
 
     Searches leave the archive out, unless they name it: kipu search --source archive
     """
-    compacted: Compacted | None
-    if undo is not None:
-        compacted = await memory.undo_compact(undo)
-    else:
-        output.waiting("Asking the model")
-        age = int(older_than) if older_than.isdecimal() and len(older_than) < 10 else older_than
-        compacted = await memory.compact(source, age, dry_run=dry_run, **options)
-        if compacted is None and source is not None:
-            sources = (await memory.status()).sources
-            output.notices([unknown_source(source, sources)] if source not in sources else [])
+    output.waiting("Asking the model")
+    age = int(older_than) if older_than.isdecimal() and len(older_than) < 10 else older_than
+    compacted = await memory.compact(source, age, dry_run=dry_run, **options)
+    if compacted is None and source is not None:
+        sources = (await memory.status()).sources
+        output.notices([unknown_source(source, sources)] if source not in sources else [])
     if output.json:
         output.data(compacted)
     if compacted is None:
         output.note("Nothing to compact.")
         return
-    if not output.json and undo is None:
+    if not output.json:
         output.line(escape(compacted.text.rstrip("\n"), keep=LINES))
     output.notices(compacted.notices)
-    if undo is not None:
-        for archived, original in compacted.archived.items():
-            output.note(f"{archived} -> {original}")
-        output.note(f"The summary is now in {compacted.path}.")
-        return
     for original, archived in compacted.archived.items():
         output.note(f"{original} -> {archived}")
     if dry_run:
         output.note(f"Would be written to {compacted.path}.")
     else:
-        output.note(f"Written to {compacted.path}. To undo: kipu compact --undo {compacted.path}")
+        output.note(f"Written to {compacted.path}. To undo: kipu undo {compacted.change}")

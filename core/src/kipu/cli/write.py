@@ -1,4 +1,4 @@
-"""``kipu remember``, ``kipu read``, ``kipu edit``, ``kipu move`` and ``kipu forget``."""
+"""``kipu remember``, ``kipu read``, ``kipu edit``, ``kipu move``, ``kipu forget`` and ``kipu undo``."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from .search import print_result
 
 if TYPE_CHECKING:
     from ..memory import Memory
-    from ..types import Note, Receipt
+    from ..types import Change, Note, Receipt
 
 __all__ = [
     "edit_command",
@@ -27,6 +27,7 @@ __all__ = [
     "move_command",
     "read_command",
     "remember_command",
+    "undo_command",
 ]
 
 _INCOMPLETE = 1
@@ -179,7 +180,7 @@ async def move_command(output: Output, memory: Memory, *, place: dict[str, Any],
 async def forget_command(
     output: Output, memory: Memory, *, place: dict[str, Any] | None, query: str | None, max_results: int, yes: bool
 ) -> int:
-    """Delete a text from its file, from every index and from the cache, for good.
+    """Delete a text from its file, from every index and from the cache, for good. This cannot be undone.
 
     The receipt says where the text was, and that none of these places has it any more.
     """
@@ -237,10 +238,15 @@ async def _forget_results(memory: Memory, output: Output, query: str, max_result
 def _confirm(text: str) -> bool:
     """Ask whether to forget a text."""
     count = len(entries(text.split("\n")))
+    question = f"Forget all {count} entries?" if count > 1 else "Forget this?"
+    return _ask(f"{question} This cannot be undone.", "nothing was forgotten", "kipu forget PLACE --yes")
+
+
+def _ask(question: str, result: str, command: str) -> bool:
     try:
-        return click.confirm(f"Forget all {count} entries?" if count > 1 else "Forget this?", err=True)
+        return click.confirm(question, err=True)
     except (click.Abort, OSError):
-        raise QueryError("No answer, so nothing was forgotten. To skip the prompt: kipu forget PLACE --yes") from None
+        raise QueryError(f"No answer, so {result}. To skip the prompt: {command}") from None
 
 
 def _as_json(receipt: Receipt) -> dict[str, Any]:
@@ -254,3 +260,46 @@ def _print_receipt(output: Output, receipt: Receipt) -> None:
     output.line(f"Forgotten: {escape(str(place))} (SHA-256 {receipt.sha256[:16]}...)")
     rows = [[trace.place, str(trace.before), str(trace.after)] for trace in receipt.traces]
     output.table(["place", "before", "now"], rows)
+
+
+@click.command("undo", cls=TextCommand)
+@click.argument("change", required=False)
+@click.option("--list", "is_list", is_flag=True, help="List the changes that can be taken back, the newest first.")
+@click.option("-y", "--yes", is_flag=True, help="Do not ask.")
+@scope_option
+@memory_options
+async def undo_command(output: Output, memory: Memory, *, change: str | None, is_list: bool, yes: bool) -> None:
+    """Take back a change: of remember, edit, move, flush or compact.
+
+    Without CHANGE, the last one that was not taken back. What forget deleted does not come back.
+    """
+    if is_list:
+        _print_changes(output, await memory.changes())
+        return
+    if output.json and not yes:
+        raise click.UsageError("--json prints no prompt. Add --yes.")
+    if not yes:
+        shown = await memory.undo(change, dry_run=True)
+        print_error(escape(f"{shown.diff}\n", keep=LINES))
+        if not _ask(f"Undo this {shown.kind}?", "nothing was undone", "kipu undo --yes"):
+            output.note("Nothing was undone. Earlier changes: kipu undo --list")
+            return
+        change = shown.name  # others may write during the prompt: undo only what was shown
+    undone = await memory.undo(change)
+    if output.json:
+        output.data(undone)
+    elif not output.quiet:
+        output.line(f"Undone: {undone.kind} {undone.name} ({escape(', '.join(undone.paths))})")
+    output.notices(undone.notices)
+    output.note(f"To take that back: kipu undo {undone.undone_by}")
+
+
+def _print_changes(output: Output, changes: list[Change]) -> None:
+    if output.json:
+        output.data(changes)
+        return
+    rows = [
+        [each.name, each.kind, each.time.astimezone().strftime("%Y-%m-%d %H:%M"), ", ".join(each.paths)]
+        for each in changes
+    ]
+    output.table(["change", "kind", "time", "files"], rows)

@@ -1,25 +1,23 @@
-"""Compacting: distil old dated files into a summary and archive them, and undo that."""
+"""Compacting: distil old dated files into a summary, and archive them."""
 
 from __future__ import annotations
 
 import asyncio
-import itertools
 import os
 import posixpath
 from datetime import date, timedelta
 from typing import TYPE_CHECKING, NamedTuple
-from urllib.parse import quote, unquote
+from urllib.parse import quote
 
 from ..errors import MemoryFileError, NotWrittenError, QueryError
 from ..index.queries import file_infos
 from ..index.recovery import recovering
 from ..keeping.files import read_file
 from ..keeping.step import FileChange
-from ..keeping.targets import resolve_file
 from ..markdown import format_entry, front_matter, normalize_text
 from ..search.recall import estimate_tokens
 from ..types import Compacted, Message
-from ..workspace.paths import ARCHIVE, MEMORY_FOLDER, date_of, source_of
+from ..workspace.paths import ARCHIVE, MEMORY_FOLDER
 from ..workspace.scope import check_source
 from .facts import format_instructions, parse_facts
 from .model import Distiller
@@ -95,6 +93,7 @@ async def compact(
         texts = [await writer.filter(normalize_text(fact), path) for fact in facts]
         archived = _archive_paths(workspace, originals)
         summary = _format_summary(path, texts, originals, archived)
+        change = None
         if not dry_run:
             changes = [FileChange(workspace.locate(path), None, summary.encode("utf-8"))]
             for original in originals:
@@ -102,52 +101,13 @@ async def compact(
                 changes.append(FileChange(target, None, original.data, like=original.real))
                 changes.append(FileChange(original.real, original.data, None))
             try:
-                await writer.commit(*changes)
+                change = await writer.commit(*changes, kind="compact")
             except MemoryFileError as error:
                 raise NotWrittenError(
                     f"The summary could not be written: {error} Its text is in this exception (.text).", summary
                 ) from error
             await writer.index()
-    return Compacted(path, summary, archived)
-
-
-async def undo_compact(
-    writer: Writer,
-    path: str | os.PathLike[str],
-) -> Compacted:
-    """Move the originals of a summary back. See `kipu.Memory.undo_compact`."""
-    context = writer.context
-    workspace, scope = context.workspace, context.scope
-    name, real = resolve_file(context, path)
-    async with writer.locked():
-        data, file = await asyncio.to_thread(read_file, workspace, real, name)
-        originals = _originals_of(name, file.plain_lines)
-        if not originals:
-            raise QueryError(f"{name} is not a summary that compact wrote: its front matter names no originals.")
-        changes, restored = [], {}
-        for archived, original in originals.items():
-            scope.check(archived)
-            archived_real, original_real = workspace.locate(archived), workspace.locate(original)
-            text, _ = await asyncio.to_thread(read_file, workspace, archived_real, archived)
-            if text is None or workspace.is_link(archived):  # a symlink leads to a file that compact did not archive
-                context.notices.add(f"{original} is no longer in the archive.")
-                continue
-            scope.check(workspace.name_of(original_real), original)
-            if await asyncio.to_thread(os.path.lexists, original_real):
-                raise MemoryFileError(f"{original} exists again. Move it away first. Nothing was changed.")
-            changes.append(FileChange(original_real, None, text, like=archived_real))
-            changes.append(FileChange(archived_real, text, None))
-            restored[archived] = original
-        if not restored:
-            raise MemoryFileError(f"None of the originals of {name} is in the archive any more.")
-        # The summary is archived in turn, because it may have been edited.
-        folder = f"{MEMORY_FOLDER}/{ARCHIVE}" + name.removeprefix(MEMORY_FOLDER).rpartition("/")[0]
-        summary = _free_path(workspace, folder, name.rpartition("/")[2].removesuffix(".md"))
-        changes.append(FileChange(workspace.locate(summary), None, data, like=real))
-        changes.append(FileChange(real, data, None))
-        await writer.commit(*changes)
-        await writer.index()
-    return Compacted(summary, "\n".join(file.plain_lines), restored)
+    return Compacted(path, summary, archived, change)
 
 
 def _first_day_to_keep(older_than: int | timedelta | date | str | None, today: date) -> date:
@@ -181,7 +141,7 @@ async def _select(writer: Writer, label: str, before: date, max_tokens: int) -> 
         real = context.workspace.locate(path)
         data, file = await asyncio.to_thread(read_file, context.workspace, real, path)
         lines = file.plain_lines
-        if data is None or context.workspace.is_link(path) or _originals_of(path, lines):
+        if data is None or context.workspace.is_link(path) or _is_summary(lines):
             continue
         text = "\n".join(lines)
         max_tokens -= estimate_tokens(text)
@@ -240,13 +200,5 @@ def _format_summary(
     return "\n".join(lines) + "\n"
 
 
-def _originals_of(path: str, lines: Sequence[str]) -> dict[str, str]:
-    """Return where the originals of a summary are in the archive, and where they were; nothing if it is not one."""
-    folder, originals = posixpath.dirname(path), {}
-    pairs = iter(front_matter(lines).pairs)
-    links = itertools.takewhile(lambda pair: not pair[0], pairs) if any(key == _KEY for key, _ in pairs) else ()
-    for _, link in links:
-        archived = posixpath.normpath(posixpath.join(folder, unquote(link.removeprefix("- ").strip())))
-        if source_of(archived).split("/", maxsplit=1)[0] == ARCHIVE and date_of(archived) is not None:
-            originals[archived] = MEMORY_FOLDER + archived.removeprefix(f"{MEMORY_FOLDER}/{ARCHIVE}")
-    return originals
+def _is_summary(lines: Sequence[str]) -> bool:
+    return (_KEY, "") in front_matter(lines).pairs

@@ -79,7 +79,8 @@ async def flush(
         texts = [entry.text for entry in entries]
     if failure is not None:
         raise failure
-    return Flushed(_format_list(texts), path, tuple(entries)) if texts else None
+    change = entries[0].change if entries else None
+    return Flushed(_format_list(texts), path, tuple(entries), change) if texts else None
 
 
 async def _distill(

@@ -64,18 +64,18 @@ async def edit(writer: Writer, text: str, named: Named) -> Note:
         text = await writer.filter(text, target.path, where="In the new text: ")
         if named.chunk is not None:
             target = target.below_headings(text)
-        place = await _reword(writer, target, text)
+        place, change = await _reword(writer, target, text)
         await writer.index(place.path)
         (name,) = await find_chunks_at(writer, [place])
-    return Note(place.path, place.start_line, place.end_line, text, name, replaced=target.text)
+    return Note(place.path, place.start_line, place.end_line, text, name, replaced=target.text, change=change)
 
 
 @retried(FileChangedError, attempts=5)
-async def _reword(writer: Writer, target: Target, text: str) -> Place:
+async def _reword(writer: Writer, target: Target, text: str) -> tuple[Place, str]:
     data, file = await asyncio.to_thread(read_file, writer.context.workspace, target.real, target.path)
     changed, length = reword(file, target, text)
-    await writer.commit(FileChange(target.real, data, writer.encode(changed, target.path)))
-    return Place(target.path, target.start_line, target.start_line + length - 1)
+    change = await writer.commit(FileChange(target.real, data, writer.encode(changed, target.path)), kind="edit")
+    return Place(target.path, target.start_line, target.start_line + length - 1), change
 
 
 @recovering
@@ -90,41 +90,43 @@ async def move(writer: Writer, to: str | os.PathLike[str], named: Named) -> Note
         if target.real == real:
             raise QueryError(f"{target.path} is already there.")
         if is_whole_file:
-            await _move_file(writer, target, name, real)
+            change = await _move_file(writer, target, name, real)
             await writer.index()
             first = 1
         else:
             target = await include_metadata(context, target)
-            first = await _move_lines(writer, target, name, real)
+            first, change = await _move_lines(writer, target, name, real)
             await writer.index(target.path, name)
         place = Place(name, first, first + target.text.count("\n"))
         (moved,) = await find_chunks_at(writer, [place])
-    return Note(name, place.start_line, place.end_line, target.text, moved)
+    return Note(name, place.start_line, place.end_line, target.text, moved, change=change)
 
 
 @retried(FileChangedError, attempts=5)
-async def _move_file(writer: Writer, target: Target, path: str, real: str) -> None:
+async def _move_file(writer: Writer, target: Target, path: str, real: str) -> str:
     if writer.context.workspace.is_link(target.path):
         raise MemoryFileError(f"{target.path} is reached by a symbolic link. Move the file that it leads to.")
     data, _ = await asyncio.to_thread(read_file, writer.context.workspace, target.real, target.path)
     there, _ = await asyncio.to_thread(read_file, writer.context.workspace, real, path)
     if there is not None:
         raise QueryError(f"{path} exists already. To move lines into it, name the lines.")
-    await writer.commit(FileChange(real, None, data, like=target.real), FileChange(target.real, data, None))
+    changes = FileChange(real, None, data, like=target.real), FileChange(target.real, data, None)
+    return await writer.commit(*changes, kind="move")
 
 
 @retried(FileChangedError, attempts=5)
-async def _move_lines(writer: Writer, target: Target, path: str, real: str) -> int:
-    """Move lines to the end of another file, and return where they begin there."""
+async def _move_lines(writer: Writer, target: Target, path: str, real: str) -> tuple[int, str]:
+    """Move lines to the end of another file. Return where they begin there, and the name of the change."""
     data, file = await asyncio.to_thread(read_file, writer.context.workspace, target.real, target.path)
     there, other = await asyncio.to_thread(read_file, writer.context.workspace, real, path)
     rest = remove(file, target)
     changed, first = append(other, dedent(target.text.split("\n")))
-    await writer.commit(
+    change = await writer.commit(
         FileChange(real, there, writer.encode(changed, path)),
         FileChange(target.real, data, None if rest is None else rest.data()),
+        kind="move",
     )
-    return first
+    return first, change
 
 
 @retried(FileChangedError, attempts=5)

@@ -11,6 +11,7 @@ import os
 from typing import TYPE_CHECKING
 
 from ..errors import MemoryFileError
+from ..workspace.paths import is_memory_file_name
 from ..workspace.reader import IrregularFileError, read_regular
 from ..workspace.text import NotTextError, TextFile
 
@@ -39,6 +40,17 @@ def read_file(workspace: Workspace, real: str, path: str) -> tuple[bytes | None,
         return data, TextFile.parse(data)
     except NotTextError as error:
         raise MemoryFileError(f"{path} {error}. Nothing was changed.") from None
+
+
+def is_memory_file(workspace: Workspace, real: str) -> bool:
+    """Return whether a path that Kipu wrote down is that of a memory file, with no symlink on the way to it."""
+    folder, name = os.path.split(real)
+    return (
+        b"\0" not in os.fsencode(real)
+        and workspace.allows(real)
+        and is_memory_file_name(name)
+        and os.path.realpath(folder) == folder
+    )
 
 
 def digest_of(path: str) -> str:

@@ -7,13 +7,11 @@ import hashlib
 import os
 from bisect import bisect_left, bisect_right
 from functools import partial
-from glob import escape, glob
 from typing import TYPE_CHECKING, NamedTuple
 
 from ..errors import IndexBusyError, IndexUnavailableError, KipuError, MemoryClosedError, MemoryFileError
 from ..index.batch import Batch, apply
 from ..index.database import BUSY_SECONDS
-from ..index.file import INDEX_FILE
 from ..index.queries import CHUNKS_AND_FILES, known_files
 from ..index.recovery import recovering
 from ..index.strategy_tables import change, tables_of
@@ -27,6 +25,8 @@ from ..workspace.text import NotTextError, decode
 from .change import take_out
 from .duplicates import probe_word
 from .files import write_new
+from .history import RECORD
+from .pages import BYTES_AT_A_TIME, INDEX, MARK, SHORTEST_WORD, search_pages
 from .supersede import find_superseded
 from .targets import include_metadata, resolve, resolve_file
 
@@ -41,12 +41,6 @@ if TYPE_CHECKING:
     from .targets import Named, Target
     from .writer import Writer
 
-# How much of a file is searched for words at a time.
-_BYTES_AT_A_TIME = 8_000_000
-_SHORTEST_WORD = 6
-_MAX_WORDS = 10
-_MARK = "forgetting"  # a file that is there while a text is being forgotten, and says of which file
-_INDEX = f"{HIDDEN_FOLDER}/{INDEX_FILE}"
 _FAILURES: tuple[type[Exception], ...] = (KipuError, OSError, *sqlite_errors())
 _CACHED = "SELECT hash FROM embeddings WHERE hash NOT IN (SELECT hash FROM chunks)"
 
@@ -67,7 +61,7 @@ class _Count(NamedTuple):
 async def forget(writer: Writer, named: Named) -> Receipt:
     """Remove a text from its file, the index and the cache of vectors. See `kipu.Memory.forget`."""
     context = writer.context
-    mark = context.workspace.root / HIDDEN_FOLDER / _MARK
+    mark = context.workspace.root / HIDDEN_FOLDER / MARK
     async with writer.locked():
         target = await resolve(context, named)
         if named.chunk is not None:
@@ -75,9 +69,10 @@ async def forget(writer: Writer, named: Named) -> Receipt:
         target = await include_metadata(context, target)
         before = await _count(context, target)
         await asyncio.to_thread(_write_mark, mark, target.path)
+        records = await asyncio.to_thread(_drop_records, writer, target)
         await take_out(writer, target)
         try:
-            receipt, left = await _finish(writer, target, before)
+            receipt, left = await _finish(writer, target, before, records)
         except _FAILURES as error:
             # Of another class than those that are retried: the same lines have another text now.
             kind = type(error) if isinstance(error, (IndexBusyError, MemoryClosedError)) else IndexUnavailableError
@@ -93,12 +88,12 @@ async def forget(writer: Writer, named: Named) -> Receipt:
 
 async def finish_forgetting(writer: Writer) -> None:
     """Erase what a killed process had removed from a file but not from the index, if it can be done now."""
-    mark = writer.context.workspace.root / HIDDEN_FOLDER / _MARK
+    mark = writer.context.workspace.root / HIDDEN_FOLDER / MARK
     try:
         async with writer.locked():
             if not mark.exists():  # another task or process was forgetting, and is done
                 return
-            path = await asyncio.to_thread(read_regular, mark, _BYTES_AT_A_TIME)
+            path = await asyncio.to_thread(read_regular, mark, BYTES_AT_A_TIME)
             if not await _erase(writer, path.decode("utf-8", "replace")):
                 await asyncio.to_thread(mark.unlink, missing_ok=True)
     except _FAILURES:
@@ -110,6 +105,17 @@ def _write_mark(mark: Path, path: str) -> None:
         write_new(mark, path.encode("utf-8"))
     except OSError as error:
         raise MemoryFileError(f"{mark} cannot be written: {error.strerror or error}. Nothing was forgotten.") from error
+
+
+def _drop_records(writer: Writer, target: Target) -> int:
+    """Remove the records of changes that may hold a text. Return how many there were."""
+    records = writer.transactions.history.holding(target.real, target.text)
+    for path in records:
+        try:
+            os.remove(path)
+        except OSError as error:
+            raise MemoryFileError(f"{path} cannot be removed: {error.strerror}. Nothing was forgotten.") from error
+    return len(records)
 
 
 async def _count(context: Context, target: Target) -> _Count:
@@ -150,15 +156,20 @@ async def _drop_file(context: Context, path: str) -> None:
 
 
 @recovering
-async def _finish(writer: Writer, target: Target, before: _Count) -> tuple[Receipt, list[str]]:
+async def _finish(writer: Writer, target: Target, before: _Count, records: int) -> tuple[Receipt, list[str]]:
     """Remove from the index what was taken out of a file. Return the receipt, and the places that still have it."""
     context = writer.context
     left = await _erase(writer, target.path)
-    pages = await _search_pages(context, target)
-    if pages.get(_INDEX) and not left:  # a strategy has left it in its tables
+    pages = await search_pages(context, target.real, target.text)
+    if pages.get(INDEX) and not left:  # a strategy has left it in its tables
         left = await writer.synchronizer.scrub(rebuild_tables=True)
-        pages = await _search_pages(context, target)
-    receipt = await _receipt(context, target, before, pages, left)
+        pages = await search_pages(context, target.real, target.text)
+    if context.scope.label is None:  # records of other texts that have a word which is nowhere else now
+        for place in [place for place, count in pages.items() if count and RECORD.fullmatch(place)]:
+            await asyncio.to_thread(os.remove, context.workspace.root / place)
+            records += bool(pages.pop(place))
+    left_records = await asyncio.to_thread(writer.transactions.history.holding, target.real, target.text)
+    receipt = await _receipt(context, target, before, pages, [Trace("undo: changes", records, len(left_records))], left)
     await _add_notices(context, target)
     if OLD_PAGES in left:
         context.notices.add(
@@ -168,7 +179,9 @@ async def _finish(writer: Writer, target: Target, before: _Count) -> tuple[Recei
     return receipt, left
 
 
-async def _receipt(context: Context, target: Target, before: _Count, pages: dict[str, int], left: list[str]) -> Receipt:
+async def _receipt(
+    context: Context, target: Target, before: _Count, pages: dict[str, int], more: list[Trace], left: list[str]
+) -> Receipt:
     wanted = _text_of_lines(target.text)
     elsewhere = await _find_elsewhere(context, wanted) if wanted else []
     # The same text may be in the file more than once: that is reported as elsewhere.
@@ -187,6 +200,7 @@ async def _receipt(context: Context, target: Target, before: _Count, pages: dict
     traces = [
         Trace(target.path, 1, int(bool(wanted) and left_in_file >= max(1, before.in_file))),
         Trace("index: chunks", before.chunks, chunks),
+        *more,
     ]
     # Equal texts of all scopes share a vector, and all texts share the pages and the folder of the index: what is found
     # there depends on what others wrote. So in a scope, a receipt counts only the files and chunks of that scope.
@@ -194,7 +208,7 @@ async def _receipt(context: Context, target: Target, before: _Count, pages: dict
         traces.append(Trace("index: vectors", before.vectors, len(vectors)))
         for place, count in pages.items():
             traces.append(Trace(f"{place}: words of the text", max(int(before.chunks > 0), count), count))
-            if count and not (OLD_PAGES in left and place.startswith(_INDEX)):
+            if count and not (OLD_PAGES in left and place.startswith(INDEX)):
                 context.notices.add(
                     f"{place} has words of the text, or cannot be read. Kipu does not delete it: it may be a file of "
                     "another program, or a copy that was kept for you. Look into it, and delete it if you can."
@@ -202,7 +216,7 @@ async def _receipt(context: Context, target: Target, before: _Count, pages: dict
         if not pages:
             context.notices.add(
                 "The index was rewritten without the text. Its pages could not be searched for what is left, because "
-                f"the text has no word of {_SHORTEST_WORD} letters or more of its own."
+                f"the text has no word of {SHORTEST_WORD} letters or more of its own."
             )
     traces += [Trace(place, 1, 1) for place in left]
     digest = hashlib.sha256(target.text.encode("utf-8")).hexdigest()
@@ -273,67 +287,6 @@ def _splits_word(text: str, position: int) -> bool:
     """Return whether a position is inside a word of ASCII letters; scripts without spaces have no such position."""
     around = text[max(0, position - 1) : position + 1]
     return len(around) == 2 and around.isascii() and around.isalnum()
-
-
-async def _find_unique_words(context: Context, text: str) -> list[bytes]:
-    """Return words of a text that the memory has nowhere else: a page that has one of them has a part of the text.
-
-    They are as SQLite has them, with small ASCII letters. A line counts as a word: it may have only short ones.
-    """
-    words = {word.strip(" -.,;:!?\"'()[]{}*_`<>") for word in (*text.split(), *text.split("\n"))}
-    small = {word.encode().lower() for word in words}
-    long = sorted((word for word in small if len(word) >= _SHORTEST_WORD), key=lambda word: (-len(word), word))
-    candidates = [word.decode() for word in long[: 5 * _MAX_WORDS]]
-    if not candidates:
-        return []
-    async with context.database.reader() as connection:
-        # The names of tables and columns, and what embedders are called, are in the file of the index as well.
-        rows = await connection.execute_fetchall(
-            f"WITH candidates(word) AS (VALUES {', '.join(['(?)'] * len(candidates))}) SELECT word FROM candidates "
-            f"WHERE NOT EXISTS (SELECT 1 FROM {CHUNKS_AND_FILES} WHERE instr(lower(text), word) "
-            "OR instr(lower(context), word) OR instr(lower(heading), word) OR instr(lower(path), word)) "
-            "AND NOT EXISTS (SELECT 1 FROM sqlite_master WHERE instr(lower(sql), word)) "
-            "AND NOT EXISTS (SELECT 1 FROM spaces WHERE instr(lower(identity || recipe), word)) "
-            f"AND NOT EXISTS (SELECT 1 FROM strategies WHERE instr(lower(name), word)) LIMIT {_MAX_WORDS}",
-            candidates,
-        )
-    return [row[0].encode() for row in rows]
-
-
-async def _search_pages(context: Context, target: Target) -> dict[str, int]:
-    """Return how many words of a text are in each file of the index, and in what else has some; {} without words."""
-    words = await _find_unique_words(context, target.text)
-    return await asyncio.to_thread(_count_on_pages, context, target, words) if words else {}
-
-
-def _count_on_pages(context: Context, target: Target, words: Sequence[bytes]) -> dict[str, int]:
-    folder, found = str(context.workspace.root / HIDDEN_FOLDER), {}
-    paths = [os.path.join(above, name) for above, _, names in os.walk(folder) for name in names]
-    # Temporary files that a killed process left beside a file on another disk.
-    paths += glob(f"{escape(os.path.dirname(target.real))}/.kipu-*")
-    for path in sorted(paths):
-        is_checked = os.path.isfile(path) and not os.path.islink(path)
-        if is_checked and not path.endswith(("-shm", ".lock", f"{os.sep}{_MARK}")):
-            place = context.workspace.name_of(os.path.realpath(path))
-            if (count := _count_words(path, words)) or place.startswith(_INDEX):
-                found[place] = count
-    return found
-
-
-def _count_words(path: str, words: Sequence[bytes]) -> int:
-    """Return how many of some words are anywhere in a file, in lower or upper case."""
-    missing, rest, overlap = set(words), b"", max(map(len, words))
-    try:
-        with open(path, "rb") as file:
-            while missing and (part := file.read(_BYTES_AT_A_TIME)):
-                data = (rest + part).lower()
-                missing = {word for word in missing if word not in data}
-                rest = data[-overlap:]
-    except FileNotFoundError:
-        return 0
-    except OSError:  # it may have them
-        return len(words)
-    return len(words) - len(missing)
 
 
 def _read_text(workspace: Workspace, real: str) -> str:

@@ -72,13 +72,14 @@ async def remember(
             known.setdefault("id", secrets.token_hex(4))
         similar = await asyncio.to_thread(find_similar, candidates, text)
         destination = _Destination(path, real, title)
-        (place,) = await _add(writer, destination, [format_entry(text, known)], old, known.get("id", ""))
+        entry, id = format_entry(text, known), known.get("id", "")
+        (place,), change = await _add(writer, destination, [entry], "remember", old, id)
         if old is not None:
             first = old.text.strip().split("\n")[0][:_SHOWN_CHARACTERS]
             context.notices.add(f"It supersedes {old.place}: {first}")
         await writer.index(path, *([old.path] if old else []))
         (chunk,) = await find_chunks_at(writer, [place])
-    return Note(path, place.start_line, place.end_line, text, chunk, None, similar, known.get("id"))
+    return Note(path, place.start_line, place.end_line, text, chunk, None, similar, known.get("id"), change=change)
 
 
 async def add_entries(
@@ -93,11 +94,11 @@ async def add_entries(
     if not new:
         return []
     formatted = [format_entry(text, metadata) for text in new]
-    places = await _add(writer, _Destination(path, real), formatted)
+    places, change = await _add(writer, _Destination(path, real), formatted, "flush")
     await writer.index(path)
     chunks = await find_chunks_at(writer, places)
     return [
-        Note(path, place.start_line, place.end_line, text, chunk)
+        Note(path, place.start_line, place.end_line, text, chunk, change=change)
         for place, text, chunk in zip(places, new, chunks, strict=True)
     ]
 
@@ -118,10 +119,14 @@ async def _add(
     writer: Writer,
     destination: _Destination,
     formatted: Sequence[Sequence[str]],
+    kind: str,
     old: Target | None = None,
     id: str = "",
-) -> list[Place]:
-    """Append entries to a file, mark the entry that they supersede, and return where they are."""
+) -> tuple[list[Place], str]:
+    """Append entries to a file, and mark the entry that they supersede.
+
+    Return where they are, and the name of the change.
+    """
     path, real, heading = destination
     data, file = await asyncio.to_thread(read_file, writer.context.workspace, real, path)
     if data is None:
@@ -132,8 +137,7 @@ async def _add(
     for lines in formatted:
         places.append(Place(path, start, start + len(lines) - 1))
         start += len(lines)
-    await writer.commit(FileChange(real, data, writer.encode(file, path)), *changes)
-    return places
+    return places, await writer.commit(FileChange(real, data, writer.encode(file, path)), *changes, kind=kind)
 
 
 async def _supersede(
@@ -160,24 +164,24 @@ async def _keep_duplicate(
     writer: Writer, text: str, place: Place, old: Target | None, metadata: Mapping[str, str]
 ) -> Note:
     """Return a note on the entry that says the same. It supersedes the old one, if one was named."""
-    if old is not None:
-        await _supersede_by_existing(writer, place, old)
+    change = None if old is None else await _supersede_by_existing(writer, place, old)
     if metadata:
         writer.context.notices.add("This text was remembered before. The metadata of that entry was not changed.")
     (chunk,) = await find_chunks_at(writer, [place])
-    return Note(place.path, place.start_line, place.end_line, text, chunk, duplicate_of=place)
+    return Note(place.path, place.start_line, place.end_line, text, chunk, duplicate_of=place, change=change)
 
 
-async def _supersede_by_existing(writer: Writer, place: Place, old: Target) -> None:
+async def _supersede_by_existing(writer: Writer, place: Place, old: Target) -> str:
     real = writer.context.workspace.locate(place.path)
     if old.real == real and place.start_line <= old.start_line <= place.end_line:
         raise QueryError(f"{place} says that already: an entry cannot supersede itself.")
-    await _mark(writer, place, real, old)
+    change = await _mark(writer, place, real, old)
     await writer.index(place.path, old.path)
+    return change
 
 
 @retried(FileChangedError, attempts=5)
-async def _mark(writer: Writer, place: Place, real: str, old: Target) -> None:
+async def _mark(writer: Writer, place: Place, real: str, old: Target) -> str:
     """Mark an entry as superseded by one that exists, which gets an id if it has none."""
     data, file = await asyncio.to_thread(read_file, writer.context.workspace, real, place.path)
     new = next((entry for entry in entries(file.plain_lines) if entry.start_line == place.start_line), None)
@@ -191,7 +195,7 @@ async def _mark(writer: Writer, place: Place, real: str, old: Target) -> None:
         file = add_metadata(file, new, {"id": id})
     else:
         file, changes = await _supersede(writer, add_metadata(file, new, {"id": id}), real, old, id)
-    await writer.commit(FileChange(real, data, writer.encode(file, place.path)), *changes)
+    return await writer.commit(FileChange(real, data, writer.encode(file, place.path)), *changes, kind="remember")
 
 
 async def _check_not_superseded(context: Context, old: Target, id: str | None) -> None:

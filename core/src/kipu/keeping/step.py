@@ -22,13 +22,14 @@ from .files import OTHER, digest_of, put_new, sync_folder, write_new
 class FileChange:
     """The content of a file before and after; None if it does not exist. ``real`` is its real path.
 
-    A new file gets the permissions of the file ``like``, if that is given.
+    A new file gets the permissions of the file ``like``, or those in ``mode``, if one is given.
     """
 
     real: str
     before: bytes | None
     after: bytes | None
     like: str | None = None
+    mode: int | None = None
 
 
 @attrs.frozen
@@ -43,7 +44,7 @@ class Step:
     @classmethod
     def of(cls, change: FileChange, temporary: str) -> Step:
         """Make the step of a change."""
-        return cls(change.real, temporary, _digest(change.before), _digest(change.after))
+        return cls(change.real, temporary, digest(change.before), digest(change.after))
 
     @property
     def old(self) -> str:
@@ -62,12 +63,14 @@ def prepare(change: FileChange, temporary: str) -> None:
         if not os.access(model, os.W_OK):
             raise PermissionError(errno.EACCES, "it is read-only", model)
     # Private until it has the permissions of the file, which may be private too.
-    write_new(temporary, change.after, 0o600 if status else 0o666, name=change.real)
+    write_new(temporary, change.after, 0o666 if status is None and change.mode is None else 0o600, name=change.real)
     if status is not None:
         if hasattr(os, "chown") and (status.st_uid, status.st_gid) != (os.geteuid(), os.getegid()):
             with contextlib.suppress(PermissionError):  # then it belongs to the user who writes it
                 os.chown(temporary, status.st_uid, status.st_gid)
         os.chmod(temporary, stat.S_IMODE(status.st_mode))
+    elif change.mode is not None:
+        os.chmod(temporary, change.mode & 0o777)
 
 
 def check_unchanged(step: Step) -> None:
@@ -133,5 +136,6 @@ def remove(path: str) -> None:
         os.remove(path)
 
 
-def _digest(data: bytes | None) -> str:
+def digest(data: bytes | None) -> str:
+    """Return the SHA-256 of the content of a file; "" if there is none."""
     return "" if data is None else hashlib.sha256(data).hexdigest()

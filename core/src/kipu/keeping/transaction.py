@@ -19,9 +19,10 @@ from typing import TYPE_CHECKING
 import attrs
 
 from ..errors import FileChangedError, KipuError, MemoryFileError
-from ..workspace.paths import HIDDEN_FOLDER, is_inside, is_memory_file_name
+from ..workspace.paths import HIDDEN_FOLDER, is_inside
 from ..workspace.reader import IrregularFileError, read_regular
-from .files import OTHER, digest_of, put_new, sync_folder, write_new
+from .files import OTHER, digest_of, is_memory_file, put_new, sync_folder, write_new
+from .history import PENDING, History
 from .step import FileChange, Step, check_unchanged, prepare, remove, replace
 
 if TYPE_CHECKING:
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
     from ..context import Context
 
 _TEMPORARY = re.compile(r"(\.kipu-)?[0-9a-f]{16}\.tmp")
-_OURS = re.compile(rf"{_TEMPORARY.pattern}(\.old)?|journal\.json(\.new)?")
+_OURS = re.compile(rf"{_TEMPORARY.pattern}(\.old)?|journal\.json(\.new)?|{re.escape(PENDING)}")
 _DIGEST = re.compile("([0-9a-f]{64})?")
 _MAX_JOURNAL_BYTES = 16_000_000
 _DAY_SECONDS = 86_400
@@ -47,6 +48,7 @@ class Transactions:
         self._root = os.path.realpath(context.workspace.root)
         self._folder = os.path.join(self._root, HIDDEN_FOLDER, "writing")
         self._journal = os.path.join(self._folder, "journal.json")
+        self.history = History(context, self._root)
 
     def remains(self) -> list[str]:
         """Return the names in ``.kipu/writing`` that are Kipu's. It removes nothing else there."""
@@ -58,20 +60,25 @@ class Transactions:
 
     # --- a transaction ---------------------------------------------------------------------------------------------
 
-    def commit(self, changes: Sequence[FileChange]) -> None:
-        """Make all changes or none.
+    def commit(self, changes: Sequence[FileChange], kind: str = "", undoes: str = "") -> str:
+        """Make all changes or none. Return the name by which they can be undone.
 
+        :param kind: what made them; "" if they cannot be undone.
+        :param undoes: the change that they take back.
         :raises FileChangedError: the content of a file is not as expected. Nothing was changed.
         :raises MemoryFileError: a file cannot be written.
         """
         steps: list[Step] = []
         begun = False
+        record = None
         try:
             for change in changes:
                 steps.append(Step.of(change, self._temporary(change)))
                 prepare(change, steps[-1].temporary)
             for step in steps:
                 check_unchanged(step)
+            if kind:
+                record = self.history.begin(changes, kind, undoes)
             if len(steps) > 1:
                 self._write_journal(steps)
             for step in steps:
@@ -89,6 +96,10 @@ class Transactions:
             if isinstance(error, OSError):
                 raise MemoryFileError(f"{_reason(error)} Nothing was changed.") from error
             raise
+        if record is None:
+            return ""
+        self.history.keep(record)
+        return record.name
 
     def _temporary(self, change: FileChange) -> str:
         """Return where to write a file first: in ``.kipu/writing``, or beside the file if that is on another disk."""
@@ -114,7 +125,8 @@ class Transactions:
     def _roll_back(self, steps: Sequence[Step]) -> bool:
         """Remove the journal and the temporary files of changes of which none was made. Return whether that worked."""
         try:
-            for path in (self._journal, *(path for step in steps for path in (step.temporary, step.old))):
+            temporary = (path for step in steps for path in (step.temporary, step.old))
+            for path in (self._journal, self.history.pending, *temporary):
                 remove(path)
         except OSError:
             return False
@@ -180,6 +192,7 @@ class Transactions:
                 self._compare(step)
                 remove(step.temporary)
             remove(self._journal)
+            self.history.recover()
         except OSError as error:
             is_named = self._context.scope.label is None  # it may be a file of another scope
             reason = _reason(error if is_named else OSError(error.errno, error.strerror))
@@ -227,14 +240,12 @@ class Transactions:
     def _is_ours(self, step: Step) -> bool:
         """Return whether a step changes a memory file of this workspace, by a temporary file that Kipu named."""
         folder, name = os.path.split(step.temporary)
-        target, target_name = os.path.split(step.real)
+        target = os.path.dirname(step.real)
         is_beside = name.startswith(".kipu-") and f"{target}{os.sep}".startswith(f"{folder.rstrip(os.sep)}{os.sep}")
         return (
-            b"\0" not in os.fsencode(step.real)
-            and self._context.workspace.allows(step.real)
-            and is_memory_file_name(target_name)
+            is_memory_file(self._context.workspace, step.real)
             and (folder == self._folder or is_beside)
-            and all(os.path.realpath(path) == path for path in (folder, target))  # no symlink on the way
+            and os.path.realpath(folder) == folder  # no symlink on the way
             and _TEMPORARY.fullmatch(name) is not None
             and all(_DIGEST.fullmatch(digest) for digest in (step.before, step.after))
         )

@@ -81,13 +81,16 @@ class Writer:
                 async with self.lock.acquire(wait=0):
                     await shielded(asyncio.to_thread(self.transactions.recover))
 
-    async def commit(self, *changes: FileChange) -> None:
-        """Make all changes or none. Call it with the lock held.
+    async def commit(self, *changes: FileChange, kind: str = "", undoes: str = "") -> str:
+        """Make all changes or none, and return the name by which they can be undone. Call it with the lock held.
 
+        :param kind: what makes them; "" if they cannot be undone.
+        :param undoes: the change that they take back.
         :raises FileChangedError: the content of a file is not as expected. Nothing was changed.
         :raises MemoryFileError: a file cannot be written.
         """
-        await shielded(asyncio.to_thread(self.transactions.commit, changes))  # what has begun is finished
+        work = asyncio.to_thread(self.transactions.commit, changes, kind, undoes)
+        return await shielded(work)  # what has begun is finished
 
     async def index(self, *paths: str) -> None:
         """Index files that were changed, or all files if none is named. If that fails, say so: a search tries again."""

@@ -6,10 +6,12 @@ All of it is public in `kipu.types`.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from datetime import datetime
 
 import attrs
 
 __all__ = [
+    "Change",
     "Compacted",
     "Distillation",
     "Filtered",
@@ -80,8 +82,8 @@ class Note:
     ``chunk`` is the name of its chunk, and None where that has its neighbours too: then it is named by its lines,
     ``str(note.place)``. ``duplicate_of`` is where the same was written before: then nothing was written, and the
     lines are those of that place. ``similar`` are places that say nearly the same, which are kept. ``id`` is the
-    entry's where it has one. ``replaced`` is what an edit replaced. ``notices`` are sentences for people, such as what
-    was redacted.
+    entry's where it has one. ``replaced`` is what an edit replaced. ``change`` names the change for `Memory.undo`.
+    ``notices`` are sentences for people, such as what was redacted.
     """
 
     path: str
@@ -93,6 +95,7 @@ class Note:
     similar: Sequence[Place] = ()
     id: str | None = None
     replaced: str = ""
+    change: str | None = None
     notices: Sequence[str] = ()
 
     @property
@@ -133,15 +136,34 @@ class Receipt:
 
 
 @attrs.frozen
+class Change:
+    """A change that Kipu made of memory files, and that `Memory.undo` can take back, or has.
+
+    ``kind`` is ``edit``, ``move``, ``remember``, ``flush`` or ``compact``, after ``undo`` for a change that took back
+    such a change. ``diff`` is what taking it back does to the files. ``undone_by`` is the name of the change that took
+    it back; None if it was not taken back.
+    """
+
+    name: str
+    kind: str
+    time: datetime
+    paths: Sequence[str]
+    diff: str = ""
+    undone_by: str | None = None
+    notices: Sequence[str] = ()
+
+
+@attrs.frozen
 class Flushed:
     """What was distilled of a conversation and remembered: a list in Markdown, the file, and a note for each item.
 
-    Of a dry run, ``entries`` is empty: nothing was written.
+    ``change`` names the change for `Memory.undo`. Of a dry run, ``entries`` is empty: nothing was written.
     """
 
     text: str
     path: str
     entries: Sequence[Note] = ()
+    change: str | None = None
     notices: Sequence[str] = ()
 
     def __str__(self) -> str:
@@ -152,12 +174,13 @@ class Flushed:
 class Compacted:
     """What became of dated files: the summary that took their place, and where the originals are now, by their path.
 
-    Of a dry run, nothing was written and moved: this is what would be.
+    ``change`` names the change for `Memory.undo`. Of a dry run, nothing was written and moved: this is what would be.
     """
 
     path: str
     text: str
     archived: Mapping[str, str]
+    change: str | None = None
     notices: Sequence[str] = ()
 
     def __str__(self) -> str:
