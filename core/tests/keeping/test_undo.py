@@ -191,6 +191,22 @@ async def test_the_last_hundred_changes_are_kept(memory, workspace, monkeypatch)
     assert [change.name for change in await memory.changes()] == names[:1:-1]
 
 
+@pytest.mark.parametrize("made", [True, False])
+async def test_the_next_process_keeps_or_drops_the_record_of_a_killed_one(memory, workspace, files, monkeypatch, made):
+    note = await memory.edit("- eins", path="memory/a.md", start=3)
+    after = texts(workspace)
+    with monkeypatch.context() as killed:
+        killed.setattr("kipu.keeping.history.History.keep", lambda self, record: None)
+        await memory.undo()
+    if not made:
+        (workspace / "memory/a.md").write_bytes(after["memory/a.md"])
+    async with Memory(configured(workspace)) as next_one:
+        assert [change.kind for change in await next_one.changes()] == (["undo edit"] if made else ["edit"])
+        if not made:
+            assert (await next_one.undo()).name == note.change
+        assert texts(workspace) == files
+
+
 async def test_a_change_that_was_not_made_leaves_no_record(memory, workspace, monkeypatch):
     monkeypatch.setattr("kipu.keeping.transaction.replace", lambda step: False)
     with pytest.raises(FileChangedError):
