@@ -48,6 +48,10 @@ SETS = {
     "eips": EvaluationSet("EIPs", "build_passages", "eips"),
     "xquad-en": EvaluationSet("XQuAD, English", "build_passages", "xquad-en"),
     "xquad-zh": EvaluationSet("XQuAD, Chinese", "build_passages", "xquad-zh"),
+    "xquad-de": EvaluationSet("XQuAD, German", "build_passages", "xquad-de"),
+    "xquad-hi": EvaluationSet("XQuAD, Hindi", "build_passages", "xquad-hi"),
+    "xquad-ru": EvaluationSet("XQuAD, Russian", "build_passages", "xquad-ru"),
+    "xquad-tr": EvaluationSet("XQuAD, Turkish", "build_passages", "xquad-tr"),
 }
 
 FIGURES = ("R@1", "any@10", "all@10", "MRR", "nDCG@10", "turn_R@1000t")
