@@ -141,6 +141,8 @@ def is_strong(token: str) -> bool:
     ``zx-99817``, ``foo_bar``, ``e1234``, ``main.py`` and ``c++`` are; ``well-known``, ``20-year-old``, ``and/or``,
     ``e.g`` and ``3.5`` are not.
     """
+    if not token.isascii():  # identifiers are; the marks of Hindi or Thai words are no letters to isalnum()
+        return False
     if token.isalnum():
         return bool(_pattern("letters and digits").fullmatch(token))
     return not _pattern("compound").fullmatch(token)

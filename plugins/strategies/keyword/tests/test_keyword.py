@@ -11,6 +11,7 @@ import pytest
 from kipu.errors import ConfigurationError
 from kipu.types import IndexedStrategy
 from kipu_strategy_keyword import Keyword, kipu_register_strategies
+from kipu_strategy_keyword.terms import read_terms
 
 FILLER = [f"Filler {number}: the weather was fine and the team went out for lunch." for number in range(30)]
 
@@ -101,6 +102,13 @@ async def test_an_identifier_is_found_exactly_and_first(workspace, identifier, p
     await workspace.add(pieces, pieces + " again", exact, *FILLER)
     for query in (identifier, f"what about {identifier}?", f"error in {identifier} again"):
         assert (await workspace.texts(query))[0] == exact
+
+
+@pytest.mark.parametrize(
+    "query", ["हिन्दी भाषा कहाँ है", "ภาษาไทยอยู่ที่ไหน", "தமிழ் மொழி எங்கே", "ភាសាខ្មែរនៅឯណា", "မြန်မာဘာသာ ဘယ်မှာလဲ", "café ☕"]
+)
+def test_words_with_combining_marks_are_no_identifiers(query):
+    assert read_terms(query).required == []
 
 
 async def test_a_file_is_found_by_its_name(workspace):
