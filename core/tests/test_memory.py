@@ -64,7 +64,7 @@ async def test_a_search_without_sync_names_what_is_not_indexed(memory, write):
 
 async def test_a_search_can_be_limited_to_a_source_and_to_days(memory, write):
     for path in ("memory/2026-01-01.md", "memory/team/2026-02-01.md", "memory/team/2026-03-01.md", "memory/team/x.md"):
-        write(path, "apple")
+        write(path, f"apple of {path}")
 
     async def found(**filters: object) -> list[str]:
         return sorted(result.path for result in await memory.search("apple", **filters))
@@ -112,7 +112,7 @@ async def test_an_invalid_search_is_explained(memory, arguments, message):
 
 
 async def test_the_number_of_results_is_limited(memory, write):
-    write("memory/a.md", "\n\n".join(["apple"] * 20))
+    write("memory/a.md", "\n\n".join(f"apple {number}" for number in range(20)))
     assert len(await memory.search("apple")) == 6
     assert len(await memory.search("apple", max_results=11)) == 11
 

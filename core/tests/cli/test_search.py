@@ -36,6 +36,7 @@ def test_search_as_json_has_the_names_of_python(kipu, write):
         "heading_level": 1,
         "metadata": {},
         "outdated": "",
+        "also_in": [],
         "why": "",
     }
 
@@ -69,7 +70,7 @@ def test_a_search_indexes_changes_unless_no_sync(kipu, write):
 def test_filters_and_limits_reach_the_search(kipu, write):
     write("memory/2026-11-01.md", "valkey redis")
     write("memory/2026-11-02.md", "valkey")
-    write("memory/team/2026-11-03.md", "valkey redis")
+    write("memory/team/2026-11-03.md", "valkey and redis")
 
     def found(*arguments: str) -> list[str]:
         return [result["path"] for result in kipu("search", "valkey redis", *arguments, "--json").json["results"]]

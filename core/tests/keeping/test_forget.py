@@ -290,7 +290,7 @@ async def test_an_entry_that_names_a_forgotten_successor_is_reported(notebook):
 async def test_other_places_with_the_text_are_reported_and_stay(memory, workspace, write):
     write("memory/a.md", "- The xylophone  is out of tune.\n")
     write("memory/b.md", "dogs\n\nThe xylophone is out of tune.\n")
-    (result, _) = await memory.search("xylophone")
+    (result,) = await memory.search("xylophone")
     receipt = await memory.forget(chunk=result.chunk)
     assert not receipt.complete
     assert [place.path for place in receipt.elsewhere] == ["memory/b.md"]
@@ -301,7 +301,7 @@ async def test_other_places_with_the_text_are_reported_and_stay(memory, workspac
 
 async def test_of_two_equal_texts_one_is_forgotten(memory, workspace, write):
     file = write("memory/a.md", "xylophone quartz\n\ndogs\n\nxylophone quartz\n")
-    first, _ = await memory.search("xylophone")
+    (first,) = await memory.search("xylophone")
     receipt = await memory.forget(chunk=first.chunk)
     assert file.read_text("utf-8") == "dogs\n\nxylophone quartz\n"
     assert [str(place) for place in receipt.elsewhere] == ["memory/a.md:3"]

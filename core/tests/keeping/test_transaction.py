@@ -417,7 +417,8 @@ async def test_what_was_begun_is_finished_before_anything_else(workspace, memory
     elif what == "read":
         assert await memory.read("memory/b.md") == "new"
     elif what == "search":
-        assert [result.text for result in await memory.search("new")] == ["new", "new"]
+        (result,) = await memory.search("new")
+        assert [place.path for place in result.also_in] == ["memory/b.md"]
     else:
         await memory.index()
     assert [texts(workspace)[name] for name in ("a.md", "b.md")] == [NEW, NEW]
@@ -441,7 +442,8 @@ async def test_a_file_saved_since_the_kill_stays_and_the_new_text_is_kept_beside
     left(1)[1].write_bytes(THEIRS)
     results = await memory.search("theirs new")
     assert texts(workspace) == {"a.md": NEW, "b.md": THEIRS, "b.recovered.md": NEW}
-    assert {result.path for result in results} == {f"memory/{name}" for name in texts(workspace)}
+    places = [place for result in results for place in (result, *result.also_in)]
+    assert {place.path for place in places} == {f"memory/{name}" for name in texts(workspace)}
     assert any("b.recovered.md" in notice for notice in results.notices)
     assert remains(workspace) == []
 

@@ -82,8 +82,8 @@ async def test_arms_of_a_strategy_that_searches_with_others_are_ranked_one_by_on
 
 
 async def test_equal_scores_of_an_arm_share_a_rank(config, write):
-    write("memory/a.md", "red green\n")
-    write("memory/b.md", "red green\n")
+    write("memory/a.md", "red green a\n")
+    write("memory/b.md", "red green b\n")
     write("memory/c.md", "red\n")
     async with Memory(config(strategy=WordStrategy())) as memory:
         results = await memory.search("red green", explain=True)
@@ -165,7 +165,7 @@ async def test_a_stage_that_dropped_a_file_is_named(config):
 
 async def test_a_file_beyond_the_hits_is_found_at_its_rank(memory, write):
     for number in range(60):
-        write(f"memory/{number:02}.md", "red green\n")
+        write(f"memory/{number:02}.md", f"red green {number}\n")
     write("memory/last.md", "red\n")
     write("memory/other.md", "yellow\n")
     results = await memory.search("red green", explain_path="memory/last.md")

@@ -323,7 +323,7 @@ async def test_a_name_that_is_not_unicode_is_skipped_with_its_reason(memory, wor
 async def test_a_file_that_cannot_be_read_does_not_stop_the_others(memory, workspace, write, data, reason):
     (workspace / "memory" / "broken.md").write_bytes(data)
     write("memory/a.md", "valkey")
-    write("memory/z.md", "valkey")
+    write("memory/z.md", "valkey at last")
     report = await memory.index()
     assert [(file.path, file.reason) for file in report.skipped] == [("memory/broken.md", reason)]
     assert [result.path for result in await memory.search("valkey")] == ["memory/a.md", "memory/z.md"]
@@ -503,7 +503,7 @@ async def test_the_gitignore_of_the_user_is_kept(memory, workspace, write):
 @pytest.mark.parametrize("folder", ["memory", "docs"])
 async def test_a_missing_folder_keeps_its_part_of_the_index(workspace, write, config, folder):
     write("memory/a.md", "valkey")
-    write("docs/b.md", "valkey")
+    write("docs/b.md", "valkey too")
     async with Memory(config(files={"paths": ["docs"]})) as memory:
         await memory.index()
         (workspace / folder).rename(workspace / "away")

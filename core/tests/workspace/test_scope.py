@@ -189,7 +189,7 @@ async def alice(workspace: Path, write: Any) -> AsyncIterator[Memory]:
     write("memory/strangers.md", "alpha of strangers\n")
     write("memory/alice/plan.md", "alpha of alice\n")
     write("memory/archive/alice/2025-11-01.md", "alpha old of alice\n")
-    write("notes/strangers.md", "alpha of strangers\n")
+    write("notes/strangers.md", "alpha of other strangers\n")
     async with Memory(configured(workspace)) as unscoped:
         await unscoped.index()
         await unscoped.add("notes/strangers.md")
@@ -514,7 +514,8 @@ async def test_a_symlink_into_another_scope_is_not_followed(alice, workspace, ta
 
 async def test_the_scope_of_a_memory_without_one_is_everything(alice, workspace):
     async with Memory(configured(workspace)) as unscoped:
-        assert len(await unscoped.search("alpha", max_results=50)) == 5
+        results = await unscoped.search("alpha", max_results=50)
+        assert len(results) + sum(len(result.also_in) for result in results) == 5
         assert len(await unscoped.files()) == 7
         assert "xylophone" in await unscoped.read("memory/bob/plans-for-summer.md")
 

@@ -7,12 +7,14 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
+from ..config import MOST_RESULTS
 from ..errors import ConfigurationError, UnavailableError
 from ..index.coverage import read_coverage
 from ..index.queries import admit
 from ..index.vectors import read_vectors
 from ..plugins.build import with_options
 from ..plugins.kinds import FALLBACK_STRATEGY
+from .duplicates import DUPLICATES, merge_duplicates
 from .reader import IndexReader, has_current_tables
 from .validity import VALIDITY, by_validity, is_outdatable
 
@@ -22,7 +24,7 @@ if TYPE_CHECKING:
     from ..plugins.adapters import PostProcessorAdapter, StrategyAdapter
     from ..plugins.calls import Adapter
     from ..plugins.records import PerCallOption, Registration
-    from ..types import Hit, Query
+    from ..types import Hit, Place, Query
 
 
 @attrs.frozen
@@ -52,12 +54,14 @@ class Pipeline:
 class SearchTrace:
     """The hits of a search, best first, and what the strategy and then each stage returned, by name.
 
-    ``degraded`` is true if a component was left out.
+    ``degraded`` is true if a component was left out. ``also_in`` are the other places of the text of a hit, by the id
+    of its chunk.
     """
 
     hits: Sequence[Hit]
     stages: Sequence[tuple[str, Sequence[Hit]]]
     degraded: bool = False
+    also_in: Mapping[int, Sequence[Place]] = attrs.field(factory=dict)
 
 
 def build_pipeline(context: Context, strategy: str | None, options: Mapping[str, Any]) -> Pipeline:
@@ -137,7 +141,13 @@ async def run_pipeline(context: Context, snapshot: Snapshot, query: Query, pipel
             left_out.append(f"The {stage.label} was left out: {error}")
         stages.append((stage.name, hits))
     context.notices.add(*filter(None, left_out))
-    return SearchTrace(hits[: query.max_results], stages, degraded=bool(left_out))
+    distinct, also_in = merge_duplicates(hits)
+    if also_in:
+        stages.append((DUPLICATES, distinct))
+        if len(distinct) < query.max_results and len(stages[0][1]) >= query.limit < MOST_RESULTS:  # all were copies
+            wider = attrs.evolve(query, limit=min(MOST_RESULTS, 8 * query.limit))
+            return await run_pipeline(context, snapshot, wider, pipeline)
+    return SearchTrace(distinct[: query.max_results], stages, bool(left_out), also_in)
 
 
 async def _hits_of(

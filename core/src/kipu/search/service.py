@@ -17,14 +17,14 @@ from .query import unknown_source
 from .snippets import snippet
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Mapping
+    from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 
     from ..context import Context
     from ..embedding.query import VectorState
     from ..index.database import Database
     from ..index.queries import Snapshot
     from ..indexing.synchronizer import Synchronizer
-    from ..types import Explanation, FileInfo, Hit, Query, VectorSpace
+    from ..types import Explanation, FileInfo, Hit, Place, Query, VectorSpace
 
 _LONGEST_QUERY = 10_000  # characters, of which each is folded, stemmed and embedded
 
@@ -89,7 +89,10 @@ class SearchService:
                 if pending_vectors and query.embedding is not None:
                     await self._add_pending(query.embedding.space, pending_vectors)
         return SearchResults(
-            [_result(hit, query, explanations.get(hit.chunk.id)) for hit in trace.hits],
+            [
+                _result(hit, query, trace.also_in.get(hit.chunk.id, ()), explanations.get(hit.chunk.id))
+                for hit in trace.hits
+            ],
             pending=update.pending,
             stale=update.stale,
             degraded=degraded or trace.degraded,
@@ -153,7 +156,7 @@ def no_memory(context: Context) -> str:
     return f"There is no memory here yet: {context.workspace.root} has no folder memory/. Create one with: kipu init"
 
 
-def _result(hit: Hit, query: Query, explanation: Explanation | None) -> SearchResult:
+def _result(hit: Hit, query: Query, also_in: Sequence[Place], explanation: Explanation | None) -> SearchResult:
     """Return what the caller gets for a hit."""
     chunk = hit.chunk
     return SearchResult(
@@ -170,6 +173,7 @@ def _result(hit: Hit, query: Query, explanation: Explanation | None) -> SearchRe
         chunk=chunk.chunk,
         metadata=chunk.metadata,
         outdated=hit.outdated,
+        also_in=tuple(also_in),
         why=hit.why,
         explanation=explanation,
     )

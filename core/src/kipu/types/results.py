@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import attrs
 
 from .documents import StoredChunk
+from .memories import Place
 
 if TYPE_CHECKING:
     import numpy as np
@@ -143,7 +144,7 @@ class SearchResult:
     ``snippet`` is the part of ``text`` where the query matched; ``scores`` are the scores by arm; ``chunk`` names the
     chunk and stays the same while its text and its file stay. ``metadata`` is what the entry says of itself, and
     ``outdated`` a sentence about what is not believed any more: until when it was, and what took its place; it is empty
-    for all else. ``explanation`` is there where it was asked for.
+    for all else. ``also_in`` are the other places that say the same. ``explanation`` is there where it was asked for.
     """
 
     path: str
@@ -159,6 +160,7 @@ class SearchResult:
     chunk: str
     metadata: Mapping[str, str] = attrs.field(factory=dict, hash=False)
     outdated: str = ""
+    also_in: Sequence[Place] = ()
     why: str = ""
     explanation: Explanation | None = None
 
@@ -198,7 +200,8 @@ class Recall:
     """What a memory knows about a question, for the prompt of a model; false where it knows nothing.
 
     ``text`` quotes memories as data, each with where it stands; the name of a dated file is its date. ``results`` are
-    the results that are in it, best first; ``tokens`` is about how many tokens the text has.
+    the results that are in it, best first. ``tokens`` is how many tokens the text has at most in o200k, the vocabulary
+    of current OpenAI models; other models may count more.
     """
 
     text: str
