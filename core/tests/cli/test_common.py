@@ -47,8 +47,10 @@ def test_a_text_that_begins_with_a_dash_is_kept_and_found(kipu, here, write, tex
     assert kipu("edit", "memory/a.md:1", text).code == 0
     assert (here / "memory/a.md").read_text("utf-8") == f"{text}\nsecond valkey\n"
     assert kipu("remember", text, "--file", "memory/b.md", "-q").out == ""
-    written = f"\\{text}" if text == "---" else text  # an item of dashes alone would be a line across the page
-    assert (here / "memory/b.md").read_text("utf-8").endswith(f"- {written}\n")
+    # An item stays one, and an item of dashes alone would be a line across the page.
+    written = text if text.startswith("- ") else f"- \\{text}" if text == "---" else f"- {text}"
+    assert (here / "memory/b.md").read_text("utf-8").endswith(f"{written}\n")
+    assert not (here / "memory/b.md").read_text("utf-8").endswith(f"- {written}\n")
     assert kipu("search", text, "--json").json["query"] == text
     assert kipu("recall", f"{text} valkey", "--json").code == 0
 

@@ -96,6 +96,15 @@ def test_a_text_may_come_from_standard_input(run, workspace):
     assert (code, out, err) == (2, "", "Error: There is nothing to remember: the text is empty.\n")
 
 
+@pytest.mark.parametrize("command", [["search"], ["recall"], ["edit", "memory/a.md:1"], ["remember"]])
+def test_a_dash_stands_for_standard_input(run, workspace, command):
+    (workspace / "memory/a.md").write_text("The cache is full.\n", "utf-8")
+    code, out, _ = run(*command, "-", "--json", stdin=b"cache \xc3\xa9\n")
+    assert code == 0
+    assert "cache" in out
+    assert '"query": "-"' not in out
+
+
 def test_a_superseded_text_is_labelled(run):
     run("remember", "The cache is Redis.")
     code, _, err = run("remember", "The cache is Valkey now.", "--supersedes", f"memory/{today()}.md:3")

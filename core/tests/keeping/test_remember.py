@@ -295,3 +295,31 @@ async def test_people_may_edit_the_line_of_metadata(memory, workspace):
     (result,) = await memory.search("otters")
     assert result.metadata == {"tags": "rivers", "valid_until": "2001-01-01"}
     assert result.outdated == "valid until 2001-01-01"
+
+
+@pytest.mark.parametrize("before", ["", "What I know:\n"])
+async def test_what_recall_returned_is_not_remembered_again(memory, workspace, before):
+    first = await memory.remember(FACT)
+    recalled = (await memory.recall("otters")).text
+    if before:
+        note = await memory.remember(before + recalled, source="agent")
+        assert note.text == before.strip()
+        assert note.notices == ["What recall returned was left out of the text: it is remembered already."]
+    else:
+        with pytest.raises(QueryError, match="the text is what recall returned"):
+            await memory.remember(recalled, source="agent")
+    assert [result.path for result in await memory.search("otters")] == [first.path]
+
+
+@pytest.mark.parametrize("text", [f"- {FACT}", f"* {FACT}", "- Otters:\n  - sleep\n  - swim"])
+async def test_an_item_of_a_list_is_remembered_as_one(memory, workspace, text):
+    first = await memory.remember(text)
+    lines = lines_of(workspace / first.path)[first.start_line - 1 : first.end_line]
+    assert lines == [line.replace("* ", "- ") for line in text.split("\n")]
+    assert (await memory.remember(text)).duplicate_of == first.place
+    assert (await memory.remember(first.text)).duplicate_of == first.place
+
+
+@pytest.mark.parametrize("text", ["- one\n- two", "-5 degrees", "- one\n  [tags: a]"])
+async def test_other_texts_keep_their_dash(memory, text):
+    assert (await memory.remember(text)).text == text

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import logging
+import os
 import re
 import sys
 from pathlib import Path
@@ -18,7 +19,7 @@ from ..memory import Memory
 from ..plugins.manager import Plugins
 from ..plugins.records import disabled_by_environment
 from ..workspace.paths import HIDDEN_FOLDER, MEMORY_FOLDER, Workspace
-from . import UNENDED
+from . import UNENDED, print_error
 from .output import Output
 
 if TYPE_CHECKING:
@@ -32,6 +33,7 @@ __all__ = [
     "load_plugins",
     "memory_options",
     "open_memory",
+    "read_text",
     "run",
     "scope_option",
     "shared_options",
@@ -80,6 +82,24 @@ class TextCommand(click.Command):
                 f"{error.format_message()} Write text that begins with a dash after --: {ctx.command_path} -- TEXT"
             )
             raise click.NoSuchOption(error.option_name, message, ctx=ctx) from None
+
+
+def read_text(words: tuple[str, ...]) -> str:
+    """Return the text that is given as words. A dash, or no words, stands for standard input."""
+    if words and words != ("-",):
+        return _decode(os.fsencode(" ".join(words)))
+    if sys.stdin.isatty():
+        print_error("Write the text, and end it with Ctrl-D on a line of its own.")
+    return _decode(sys.stdin.buffer.read())  # bytes, because the system's encoding may be another
+
+
+def _decode(data: bytes) -> str:
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise QueryError(
+            f"The text is not valid UTF-8: its byte {error.start + 1:,} is {data[error.start]:#04x}."
+        ) from None
 
 
 def shared_options(command: Callable[..., Any]) -> Callable[..., Any]:

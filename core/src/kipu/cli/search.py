@@ -8,7 +8,7 @@ import attrs
 import click
 
 from ..types import Place
-from .common import TextCommand, load_plugins, memory_options, scope_option
+from .common import TextCommand, load_plugins, memory_options, read_text, scope_option
 from .output import LINES, Output, count, escape
 
 if TYPE_CHECKING:
@@ -89,8 +89,9 @@ async def search_command(
     """Find what the memory says about QUERY, best first.
 
     What changed on disk is indexed first. Quote a phrase to search for it word by word: kipu search '"read replica"'.
+    With - as QUERY, it is read from standard input.
     """
-    text = " ".join(query)
+    text = _read_query(query)
     options["explain"] = explain or options["explain_path"] is not None
     options["sync"] = False if no_sync else None
     results: SearchResults = await _search(output, memory.search, text, options)
@@ -115,15 +116,20 @@ async def search_command(
 async def recall_command(output: Output, memory: Memory, *, query: tuple[str, ...], **options: Any) -> None:
     """Print what the memory knows about QUERY, as one text for the prompt of a model.
 
-    The text quotes the memory as data, each part with its file and lines. It is empty if nothing is found.
+    The text quotes the memory as data, each part with its file and lines. It is empty if nothing is found. With - as
+    QUERY, it is read from standard input.
     """
-    found: Recall = await _search(output, memory.recall, " ".join(query), options)
+    found: Recall = await _search(output, memory.recall, _read_query(query), options)
     if output.json:
         results = [{"path": r.path, "start_line": r.start_line, "end_line": r.end_line} for r in found.results]
         output.data({"text": found.text, "tokens": found.tokens, "results": results, "notices": found.results.notices})
     elif found:
         output.line(escape(found.text.rstrip("\n"), keep=LINES))
     output.notices(found.results.notices)
+
+
+def _read_query(words: tuple[str, ...]) -> str:
+    return read_text(words).strip() if words == ("-",) else " ".join(words)
 
 
 async def _search(
@@ -166,6 +172,8 @@ def print_result(output: Output, rank: int, result: SearchResult, *, full: bool 
     output.line(f"{rank}. {click.style(place, fg='cyan', bold=True)}  {result.score:.2f}{heading}")
     if result.outdated:
         output.line(click.style(f"   outdated: {escape(result.outdated)}", fg="yellow"))
+    if result.also_in:
+        output.line(click.style(f"   also in: {escape(', '.join(map(str, result.also_in)))}", dim=True))
     for line in (result.text if full else result.snippet).split("\n"):
         output.line(f"   {escape(line, keep=LINES)}".rstrip())
     if result.explanation is not None:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import re
-import sys
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -13,7 +11,7 @@ from ..cli import print_error
 from ..errors import QueryError
 from ..markdown import entries
 from ..types import Place
-from .common import TextCommand, memory_options, scope_option
+from .common import TextCommand, memory_options, read_text, scope_option
 from .output import LINES, Output, escape
 from .search import print_result
 
@@ -51,24 +49,6 @@ class _Place(click.ParamType[Any]):
 
 PLACE = _Place()
 _PLACE_HELP = "PLACE is a chunk, as kipu search --json names it, or lines of a file: memory/team/2026-11-29.md:3-4"
-
-
-def _read_text(words: tuple[str, ...]) -> str:
-    """Return the text that is given as words, or else on standard input."""
-    if words and words != ("-",):
-        return _decode(os.fsencode(" ".join(words)))
-    if sys.stdin.isatty():
-        print_error("Write the text, and end it with Ctrl-D on a line of its own.")
-    return _decode(sys.stdin.buffer.read())  # bytes, because the system's encoding may be another
-
-
-def _decode(data: bytes) -> str:
-    try:
-        return data.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise QueryError(
-            f"The text is not valid UTF-8: its byte {error.start + 1:,} is {data[error.start]:#04x}."
-        ) from None
 
 
 def _parse_metadata(pairs: tuple[str, ...], tags: tuple[str, ...]) -> dict[str, Any]:
@@ -120,7 +100,7 @@ async def remember_command(
     **options: str | None,
 ) -> None:
     """Write TEXT to a memory file, where every later search finds it."""
-    note = await memory.remember(_read_text(text), metadata=_parse_metadata(pairs, tags), **options)
+    note = await memory.remember(read_text(text), metadata=_parse_metadata(pairs, tags), **options)
     _print_note(output, note, "Already remembered:" if note.duplicate_of else "Remembered:")
 
 
@@ -152,7 +132,7 @@ async def edit_command(output: Output, memory: Memory, *, place: dict[str, Any],
 
     Without TEXT, or with -, the text is read from standard input. The rest of the file stays as it is.
     """
-    _print_note(output, await memory.edit(_read_text(text), **place), "Changed:")
+    _print_note(output, await memory.edit(read_text(text), **place), "Changed:")
 
 
 @click.command("move", cls=TextCommand, epilog=_PLACE_HELP)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from ..errors import FileChangedError, QueryError
 from ..index.recovery import recovering
 from ..markdown import canonical, check_metadata, entries, format_entry, normalize_text
+from ..search.quotation import without_recalled
 from ..types import Note, Place
 from ..workspace.paths import source_of
 from ..workspace.text import TextFile
@@ -53,7 +54,7 @@ async def remember(
 ) -> Note:
     """Write one entry. See `kipu.Memory.remember`."""
     context, today = writer.context, writer.context.config.today()
-    text, known = normalize_text(text), check_metadata(metadata)
+    text, known = _without_item_mark(_new_text(context, normalize_text(text))), check_metadata(metadata)
     title = None if heading is None else check_heading(heading)
     path, real = resolve_destination(context, source, file)
     async with writer.locked():
@@ -80,6 +81,28 @@ async def remember(
         await writer.index(path, *([old.path] if old else []))
         (chunk,) = await find_chunks_at(writer, [place])
     return Note(path, place.start_line, place.end_line, text, chunk, None, similar, known.get("id"), change=change)
+
+
+def _new_text(context: Context, text: str) -> str:
+    """Return a text without what `recall` returned.
+
+    :raises QueryError: nothing is left of it.
+    """
+    new = without_recalled(text)
+    if new == text:
+        return text
+    if not new.strip():
+        raise QueryError("There is nothing to remember: the text is what recall returned, which is remembered already.")
+    context.notices.add("What recall returned was left out of the text: it is remembered already.")
+    return normalize_text(new)
+
+
+def _without_item_mark(text: str) -> str:
+    """Return what an item of a list says, if a text is one: it becomes an item again."""
+    found = entries(text.split("\n"))
+    if len(found) != 1 or not found[0].is_item or text[0] not in "-*+" or found[0].metadata:
+        return text
+    return found[0].text if any(map(str.isalnum, found[0].text)) else text
 
 
 async def add_entries(
