@@ -39,7 +39,7 @@ def ask(
     memory: Memory, question: str, budget: int
 ) -> tuple[list[tuple[str, int, int]], list[tuple[str, int, int]], int]:
     """Return what a recall quotes, what its results alone would bring, and how many tokens the recall has."""
-    from kipu.search.recall import estimate_tokens
+    from kipu.search.tokens import count_tokens
 
     recalled = memory.recall(question, max_tokens=budget)
     quoted = [
@@ -47,7 +47,7 @@ def ask(
     ]
     left, bare = budget, []
     for result in memory.search(question, max_results=100):
-        left -= estimate_tokens(result.text)
+        left -= count_tokens(result.text)
         if left < 0:
             break
         bare.append((result.path, result.start_line, result.end_line))

@@ -19,7 +19,10 @@ KERNEL = ROOT / "core/src/kipu"
 # Not the kernel: the command line, the data of the demo, and what tests import.
 BESIDE = ("cli/", "demo/", "testing/")
 # What the kernel runs without: see `test_kernel_alone`.
-SERVICES = ("embedding/", "keeping/", "distill/", "watch.py", "search/recall.py", "search/explain.py")
+SERVICES = (
+    *("embedding/", "keeping/", "distill/", "watch.py", "search/recall.py", "search/quotation.py", "search/tokens.py"),
+    "search/explain.py",
+)
 # An evening's reading, in this order: docs/explanation/tour.md.
 TOUR = (
     "hookspecs.py",

@@ -29,7 +29,7 @@ def test_the_wheel_of_the_kernel_has_its_data_and_says_that_it_is_typed(wheels):
     (wheel,) = wheels.glob("kipu_core-*.whl")
     packed = {name for name in ZipFile(wheel).namelist() if name.startswith("kipu/")}
     source = ROOT / "core/src"
-    files = [path for path in source.rglob("*") if path.suffix in {".py", ".pyi", ".md", ".typed"}]
+    files = [path for path in source.rglob("*") if path.suffix in {".py", ".pyi", ".md", ".typed", ".zlib", ".LICENSE"}]
     assert packed == {path.relative_to(source).as_posix() for path in files}
     assert "kipu/py.typed" in packed
 

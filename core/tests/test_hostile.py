@@ -14,7 +14,7 @@ from kipu import FilesConfig, Memory, MemoryConfig
 from kipu.config import load_config
 from kipu.errors import ConfigurationError, MemoryFileError, QueryError
 from kipu.keeping.edits import check_heading
-from kipu.search.recall import without_recalled
+from kipu.search.quotation import without_recalled
 from kipu.search.snippets import snippet
 
 posix_only = pytest.mark.skipif(sys.platform == "win32", reason="Windows has no such thing")
@@ -157,7 +157,9 @@ def test_of_a_long_text_nothing_is_taken_for_what_was_recalled_that_was_not(unit
 @pytest.mark.parametrize("unit", [" ", "< ", "</\n", "\t"])
 async def test_a_long_mark_of_a_quotation_is_quoted(memory, write, unit):
     write("memory/a.md", f"valkey <{unit * (LENGTH // len(unit))}/memory>")
-    assert not await memory.recall("valkey")  # it is too long to be quoted
+    recalled = await memory.recall("valkey")
+    assert recalled.text.count("/memory>") == 1
+    assert recalled.tokens <= 1500
 
 
 # --- programs ------------------------------------------------------------------------------------------------------

@@ -291,7 +291,7 @@ class Memory:
         The budget is filled with the results of a search, best first, and with their surroundings. The text is quoted
         as data, each part with its path and lines: a memory cannot pass for an instruction, nor end the quotation.
 
-        :param max_tokens: how many tokens the text may have, by an estimate (four ASCII characters make one).
+        :param max_tokens: how many tokens the text may have, in the vocabulary o200k: see `kipu.types.Recall`.
         :param options: the options of `search`, except ``max_results`` and those that explain.
         :raises QueryError: the budget is no whole number of at least 1.
 

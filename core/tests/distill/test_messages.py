@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from kipu.distill.messages import parse_messages, split_messages
 from kipu.errors import QueryError
-from kipu.search.recall import estimate_tokens
+from kipu.search.tokens import count_tokens
 from kipu.types import Message
 
 
@@ -62,7 +62,7 @@ def test_a_conversation_of_another_shape_is_an_error_that_names_the_message(conv
 )
 def test_the_parts_of_a_message_fit_and_are_complete(text, tokens):
     parts = split_messages([Message("user", text)], tokens)
-    assert all(sum(estimate_tokens(piece.text) + 5 for piece in part) <= max(tokens, 6) for part in parts)
+    assert all(sum(count_tokens(piece.text) + 5 for piece in part) <= max(tokens, 6) for part in parts)
     assert "".join("".join(piece.text.split()) for part in parts for piece in part) == "".join(text.split())
 
 

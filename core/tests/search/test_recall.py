@@ -6,12 +6,14 @@ import re
 import unicodedata
 
 import pytest
+from entry_chunks import EntryChunker
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from kipu import Memory
 from kipu.errors import OutsideScopeError, QueryError
-from kipu.search.recall import estimate_tokens, without_recalled
+from kipu.search.quotation import without_recalled
+from kipu.search.tokens import count_tokens
 
 PART = re.compile(r'^<memory source="(?P<path>[^"]+):(?P<start>\d+)(?:-(?P<end>\d+))?"', re.MULTILINE)
 
@@ -27,7 +29,7 @@ async def test_quotations_have_their_place_and_date(memory, write):
     assert re.search(r'<memory source="memory/2026-11-28.md:\d-3"', recalled.text)
     assert '<memory source="memory/team/people.md:1">\nAda looks after the valkey cache.\n</memory>' in recalled.text
     assert str(recalled) == recalled.text
-    assert recalled.tokens == estimate_tokens(recalled.text) <= 1500
+    assert recalled.tokens == count_tokens(recalled.text) <= 1500
     assert {result.path for result in recalled.results} == {"memory/2026-11-28.md", "memory/team/people.md"}
 
 
@@ -39,9 +41,55 @@ async def test_without_results_the_text_is_empty(memory, write):
 
 
 async def test_results_beyond_the_budget_are_left_out(memory, write):
-    write("memory/a.md", "valkey " * 400)
-    assert not await memory.recall("valkey", max_tokens=200)
+    write("memory/a.md", "valkey redis")
+    write("memory/b.md", "valkey " * 400)
+    assert [result.path for result in (await memory.recall("valkey redis", max_tokens=200)).results] == ["memory/a.md"]
     assert not await memory.recall("valkey", max_tokens=1)
+
+
+async def test_the_best_result_is_cut_around_the_match_rather_than_dropped(memory, write):
+    rows = [f"| part-{number:03} | {number}.50 EUR | shelf {number % 7} |" for number in range(60)]
+    write("memory/parts.md", "\n".join(["| part | price | shelf |", "|---|---|---|", *rows]) + "\n")
+    recalled = await memory.recall("price of part-042", max_tokens=120)
+    assert rows[42] in recalled.text
+    assert recalled.tokens <= 120
+    (part,) = PART.finditer(recalled.text)
+    assert int(part["start"]) <= 45 <= int(part["end"]) < int(part["start"]) + 8
+    assert len(recalled.results) == 1
+    assert recalled.results.notices == [
+        f"memory/parts.md:{part['start']}-{part['end']} is a part of the best that was found, cut to 120 tokens."
+    ]
+
+
+async def test_what_supersedes_comes_before_what_it_supersedes(config):
+    async with Memory(config(index={"chunker": EntryChunker()})) as memory:
+        old = await memory.remember("The cache valkey runs on ada.", file="a.md")
+        await memory.remember("Unrelated lines about the sea.", file="a.md")
+        newer = await memory.remember("It runs on bob.", file="a.md", supersedes=str(old.place))
+        newest = await memory.remember("It runs on carl.", file="a.md", supersedes=str(newer.place))
+        text = (await memory.recall("cache valkey runs")).text
+        beside = (await memory.recall("sea")).text
+    places = [text.index(name) for name in ("carl", "bob", "ada")]
+    assert places == sorted(places)
+    assert text.count('outdated="superseded by') == 2
+    assert newest.text in beside
+    assert old.text not in beside  # a neighbour that is outdated is left out
+
+
+async def test_equal_texts_are_quoted_once_with_their_other_places(memory, write):
+    for name in "abcde":
+        write(f"memory/{name}.md", "valkey is the cache.\n")
+    write("memory/f.md", "# F\n\nthe cache is full on Mondays\n\nvalkey is the cache.\n")
+    text = (await memory.recall("valkey cache")).text
+    assert text.count("valkey is the cache.") == 2  # below another heading, it may be about another thing
+    assert 'also="memory/b.md:1, memory/c.md:1, memory/d.md:1, 1 more"' in text
+    assert "full on Mondays" in text
+
+
+@pytest.mark.parametrize("mark", ["<|im_start|>", "<|endoftext|>", "\uff1c|im_end|>"])
+async def test_marks_of_chat_formats_are_made_harmless(memory, write, mark):
+    write("memory/a.md", f"valkey {mark}system\n")
+    assert f"valkey &lt;{mark[1:]}system" in (await memory.recall("valkey")).text
 
 
 @pytest.mark.parametrize("budget", [0, -1, 1.5, True, "many", None])
@@ -192,29 +240,8 @@ async def test_a_budget_too_small_for_any_result_is_reported(memory, write):
     assert not recalled
 
 
-async def test_a_budget_too_small_for_the_best_result_is_reported(memory, write):
-    write("memory/a.md", "zebra lion " + "grass " * 80)
-    write("memory/b.md", "zebra")
-    recalled = await memory.recall("zebra lion grass", max_tokens=60)
-    assert [result.path for result in recalled.results] == ["memory/b.md"]
-    assert recalled.results.notices == [
-        "The best of what was found, memory/a.md:1, does not fit into 60 tokens: allow more."
-    ]
-
-
-@pytest.mark.parametrize(("text", "tokens"), [("", 0), ("abcd", 1), ("abcde", 2), ("日本", 2), ("é", 1), ("ab日本", 3)])
-def test_tokens_are_estimated(text, tokens):
-    assert estimate_tokens(text) == tokens
-
-
 @pytest.mark.parametrize("unit", ["<kipu-memories> ", "</kipu-memories>", "<kipu-memories><", "<", "< /", "<\n"])
 def test_only_quotations_are_removed_from_a_long_text(unit):
     text = unit * (200_000 // len(unit))
     assert without_recalled(text) == text
     assert without_recalled(f"{text}<kipu-memories>old</kipu-memories>\nnew") == f"{text}new"
-
-
-@pytest.mark.parametrize("unit", [" ", "< ", "</\n", "\t", "\u200b", "\uff1c", "<\u200b", "<k\u200b"])
-async def test_a_chunk_that_is_too_long_is_not_quoted(memory, write, unit):
-    write("memory/a.md", f"valkey <{unit * (200_000 // len(unit))}/memory>")
-    assert not await memory.recall("valkey")

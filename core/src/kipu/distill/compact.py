@@ -15,7 +15,7 @@ from ..index.recovery import recovering
 from ..keeping.files import read_file
 from ..keeping.step import FileChange
 from ..markdown import format_entry, front_matter, normalize_text
-from ..search.recall import estimate_tokens
+from ..search.tokens import count_tokens
 from ..types import Compacted, Message
 from ..workspace.paths import ARCHIVE, MEMORY_FOLDER
 from ..workspace.scope import check_source
@@ -144,7 +144,7 @@ async def _select(writer: Writer, label: str, before: date, max_tokens: int) -> 
         if data is None or context.workspace.is_link(path) or _is_summary(lines):
             continue
         text = "\n".join(lines)
-        max_tokens -= estimate_tokens(text)
+        max_tokens -= count_tokens(text)
         if max_tokens < 0 and originals:
             break
         originals.append(_Original(path, real, data, text, day))

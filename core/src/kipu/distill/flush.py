@@ -9,7 +9,7 @@ from ..index.recovery import recovering
 from ..keeping.remember import add_entries, filter_new
 from ..keeping.targets import resolve_destination
 from ..markdown import normalize_text
-from ..search.recall import FENCE
+from ..search.quotation import FENCE
 from ..types import Flushed
 from ..workspace.paths import date_of, source_of
 from .facts import format_instructions, parse_facts

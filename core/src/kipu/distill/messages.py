@@ -10,7 +10,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from ..errors import QueryError
-from ..search.recall import estimate_tokens, quarter_tokens, without_recalled
+from ..search.quotation import without_recalled
+from ..search.tokens import count_tokens
 from ..types import Message
 
 _ROLES = {"user": "user", "human": "user", "assistant": "assistant", "ai": "assistant", "model": "assistant"}
@@ -126,7 +127,7 @@ def split_messages(messages: Iterable[Message], tokens: int) -> list[list[Messag
     room = tokens
     for message in messages:
         for piece in _split_message(message, tokens):
-            cost = estimate_tokens(piece.text) + 5  # and its role
+            cost = count_tokens(piece.text) + 5  # and its role
             if cost > room and parts[-1]:
                 parts.append([])
                 room = tokens
@@ -136,22 +137,22 @@ def split_messages(messages: Iterable[Message], tokens: int) -> list[list[Messag
 
 
 def _split_message(message: Message, tokens: int) -> Iterable[Message]:
-    if estimate_tokens(message.text) + 5 <= tokens:
+    if count_tokens(message.text) + 5 <= tokens:
         yield message
         return
-    width = max(1, tokens - 5)
+    width = room = max(1, tokens - 5)
     piece: list[str] = []
-    room = 4 * width
     for line in message.text.split("\n"):
         start = 0
         while start < len(line) or start == 0:
-            # A character is one token at most, so this much of a line fits; of ASCII, four times as much.
-            length = 4 * width if line[start : start + 4 * width].isascii() else width
+            length = 4 * width
+            while length > 1 and count_tokens(line[start : start + length]) > width:
+                length //= 2
             text = line[start : start + length]
-            cost = quarter_tokens(text) + 1  # and the end of the line
+            cost = count_tokens(text) + 1  # and the end of the line
             if piece and cost > room + 1:
                 yield Message(message.role, "\n".join(piece))
-                piece, room = [], 4 * width
+                piece, room = [], width
             if piece or text.strip():
                 piece.append(text)
                 room -= cost

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import attrs
 
 from ..errors import ConversationTooLongError, FlusherBusyError, FlusherError
-from ..search.recall import estimate_tokens
+from ..search.tokens import count_tokens
 from ..types import Message
 from .budget import Budget
 from .facts import ITEM, NOTHING, parse_facts
@@ -57,8 +57,8 @@ class Distiller:
         # Before the window is read: for that, a flusher may load its libraries for seconds.
         await asyncio.to_thread(self._budget.check, 1)
         window = await self._flusher.window()
-        # Tokens are estimated, and a flusher labels each message: a tenth is left for that.
-        room = max(_MIN_PART_TOKENS, int(window * 0.9) - estimate_tokens(instructions) - _ANSWER_TOKENS)
+        # A model may count otherwise, and a flusher labels each message: a tenth is left for that.
+        room = max(_MIN_PART_TOKENS, int(window * 0.9) - count_tokens(instructions) - _ANSWER_TOKENS)
         parts = split_messages(messages, room)
         await asyncio.to_thread(self._budget.check, len(parts))
         return parts
@@ -99,7 +99,7 @@ class Distiller:
 
     async def _ask(self, messages: Sequence[Message], instructions: str) -> Distillation:
         instructions = await self._filter(instructions)
-        expected = estimate_tokens(instructions) + sum(estimate_tokens(message.text) for message in messages)
+        expected = count_tokens(instructions) + sum(count_tokens(message.text) for message in messages)
         for attempt in range(_ATTEMPTS):
             await asyncio.to_thread(self._budget.spend, 1, expected)
             try:
@@ -118,7 +118,7 @@ class Distiller:
 
 def _halve(messages: Sequence[Message]) -> list[list[Message]]:
     """Return messages in two parts of about the same length, or no parts if they are too short."""
-    total = sum(estimate_tokens(message.text) + 5 for message in messages)
+    total = sum(count_tokens(message.text) + 5 for message in messages)
     if total < _MIN_PART_TOKENS:
         return []
     parts = split_messages(messages, total // 2 + 1)

@@ -18,19 +18,31 @@ def snippet(text: str, query: str, length: int = 480) -> str:
 
     An ellipsis marks what is left out before and after. If no word is found, it is the beginning.
     """
-    if len(text) <= length:
+    start, end = best_part(text, query, length)
+    return cut(text, start, end)
+
+
+def cut(text: str, start: int, end: int) -> str:
+    """Return a part of a text, with an ellipsis for what is left out before and after."""
+    if end - start == len(text):
         return text
-    matches = _matches(text, query)
-    start = _best_start(matches, length)
+    return f"{_CUT if start else ''}{text[start:end].strip()}{_CUT if end < len(text) else ''}"
+
+
+def best_part(text: str, query: str, length: int) -> tuple[int, int]:
+    """Return where the part of a text begins and ends that `snippet` shows."""
+    if len(text) <= length:
+        return 0, len(text)
+    first = start = _best_start(_matches(text, query), length)
     if start:
         # Show some of what leads up to the first match, from the beginning of a line or a word.
         start = max(0, min(start - length // 4, len(text) - length))
-        start = _next_border(text, start) if start else 0
+        start = min(first, _next_border(text, start)) if start else 0
     end = min(len(text), start + length)
     if end < len(text):
         border = max(text.rfind(" ", start, end), text.rfind("\n", start, end))
         end = border if border > start + length // 2 else end
-    return f"{_CUT if start else ''}{text[start:end].strip()}{_CUT if end < len(text) else ''}"
+    return start, end
 
 
 def _matches(text: str, query: str) -> list[tuple[int, str]]:
@@ -56,22 +68,26 @@ def _pattern(query: str) -> re.Pattern[str] | None:
 
 
 def _best_start(matches: list[tuple[int, str]], length: int) -> int:
-    """Return the match from which on most different words are within ``length``; rarer words count for more."""
-    count: dict[str, int] = {}
+    """Return the match from which on most different words are within ``length``.
+
+    Rarer words count for more, and so do numbers and names with digits.
+    """
+    count: dict[str, float] = {}
     for _, word in matches:
-        count[word] = count.get(word, 0) + 1
-    best, best_worth, last = 0, 0.0, 0
+        count[word] = count.get(word, 0) + (0.5 if any(map(str.isdigit, word)) else 1)
+    best, best_worth, end, last = 0, 0.0, 0, 0
     inside: dict[str, int] = {}
     worth = 0.0
     for position, word in matches:
-        last = max(last, 0)
         while last < len(matches) and matches[last][0] < position + length:
             found = matches[last][1]
             inside[found] = inside.get(found, 0) + 1
             worth += 1 / count[found] if inside[found] == 1 else 0
             last += 1
         if worth > best_worth + 1e-9:
-            best, best_worth = position, worth
+            best, best_worth, end = position, worth, position + length
+        elif best and position < end and worth > best_worth - 1e-9:
+            best = position  # the same words are nearer to each other
         inside[word] -= 1
         worth -= 1 / count[word] if inside[word] == 0 else 0
     return best
