@@ -75,6 +75,31 @@ def test_flush_and_compact_on_the_command_line(workspace, server, write, capsys,
     code, out, err = run("undo", change, "--yes")
     assert code == 0
     assert (workspace / f"memory/{days_ago(90)}.md").exists()
+    reviewed = write("list.md", "- A reviewed fact.\n")
+    code, out, err = run("flush", "--apply", str(reviewed), "--source", "team")
+    assert (code, out, err) == (0, "- A reviewed fact.\n", f"Written to memory/team/{days_ago(0)}.md.\n")
+    server.then("- A fact of a transcript.")
+    transcript = write(
+        "transcript.txt", "\n".join(json.dumps({"type": each["role"], "message": each}) for each in MESSAGES)
+    )
+    code, out, err = run("flush", str(transcript), "--dry-run", "--json")
+    assert json.loads(out)["text"] == "- A fact of a transcript."
+    code, out, err = run("flush", "--apply", str(write("list.json", out)))
+    assert (code, out) == (0, "- A fact of a transcript.\n")
+    for text, message in (
+        ('{"a": 1}', "is not what kipu flush --dry-run prints"),
+        ("null", "Nothing new to remember."),
+    ):
+        code, out, err = run("flush", "--apply", str(write("list.json", text)))
+        assert (code, out) == (2 if "a" in text else 0, "")
+        assert message in err
+    code, out, err = run("flush", "--apply", "list.json", "--dry-run")
+    assert (code, out) == (2, "")
+    assert "--apply asks no model" in err
+    transcript.write_text('{"role": "user", "content": "x"}\n{"role"', "utf-8")
+    code, out, err = run("flush", str(transcript))
+    assert (code, out) == (2, "")
+    assert "Line 2 of " in err
     conversation.write_text("{", "utf-8")
     code, out, err = run("flush", str(conversation))
     assert (code, out) == (2, "")

@@ -603,13 +603,13 @@ class Memory:
         only ever text for that one file.
 
         :param conversation: messages in the shape of OpenAI or of Anthropic: dictionaries with ``role`` and
-            ``content``. Images are left out, tool calls and their results are shortened, and text that `recall` added
-            is removed.
+            ``content``; or the records of a transcript of Claude Code or Codex. Images are left out, tool calls and
+            their results are shortened, and text that `recall` added is removed.
         :param model: the name of another model to call.
         :param instructions: further instructions, such as what matters here.
         :param source: the label of a source, as in `remember`.
         :param file: another dated file to write to.
-        :param dry_run: whether to write nothing, and to return what would be written.
+        :param dry_run: whether to write nothing, and to return what would be written: `apply_flush` writes it.
         :return: what was remembered; None if nothing was worth it, or it is remembered already.
         :raises ConfigurationError: no flusher is configured.
         :raises QueryError: the conversation has another shape, or an argument an invalid value.
@@ -630,6 +630,23 @@ class Memory:
             file=file,
             dry_run=dry_run,
         )
+
+    @_public
+    async def apply_flush(
+        self, reviewed: Flushed | str, *, source: str | None = None, file: str | os.PathLike[str] | None = None
+    ) -> Flushed | None:
+        """Remember the list of a dry run of `flush`, after you have read and perhaps edited it. No model is asked.
+
+        :param reviewed: what the dry run returned, or its text: each item of the list is remembered.
+        :param source: the label of a source, as in `remember`.
+        :param file: the dated file to write to; by default the one that the dry run named, or today's.
+        :return: what was remembered; None if there is no item, or all are remembered already.
+
+        It raises what `flush` raises for a file.
+        """
+        from .distill.flush import apply_flush
+
+        return await apply_flush(self._writer, reviewed, source=source, file=file)
 
     @_public
     async def compact(

@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kipu.distill.facts import parse_facts
+from kipu.errors import FlusherError
 
 
 @pytest.mark.parametrize(
@@ -22,12 +23,59 @@ from kipu.distill.facts import parse_facts
         ("`NOTHING_TO_REMEMBER`.", []),
         ("- **NOTHING_TO_REMEMBER**", []),
         ("- Ada answers NOTHING_TO_REMEMBER to the bot.", ["Ada answers NOTHING_TO_REMEMBER to the bot."]),
+        ("NOTHING_TO_REMEMBER\n\nThey only said hello.", []),
+        ("NOTHING_TO_REMEMBER: they only said hello.", []),
+        ("There is nothing new, so:\n\n**NOTHING_TO_REMEMBER** - they said hello.", []),
+        ("Nothing to remember. They only said hello.", []),
+        ("None.\n\nThey only said hello.", []),
+        ("Facts:\n\n- None.\n", []),
+        ("- Ada is allergic to:\n  none\n- One.", ["Ada is allergic to:\nnone", "One."]),
+        ("- Nothing new was bought.", ["Nothing new was bought."]),
+        ('["One.", "- Two.", "N/A", ""]', ["One.", "Two."]),
+        (
+            'Here:\n```json\n[{"text": "One.", "tags": ["a"]}, {"fact": "Two:\\n```\\nx\\n```"}]\n```\nBye!',
+            ["One.", "Two:\n```\nx\n```"],
+        ),
+        ('{"facts": ["One."], "count": 1}', ["One."]),
+        ('```\n{"text": "One."}\n```', ["One."]),
+        ("[]", []),
+        ('{"facts": []}', []),
+        ('["NOTHING_TO_REMEMBER"]', []),
+        ('["uses ```x```"]', ["uses ```x```"]),
+        ('- One.\n```json\n["two"]\n```', ["One."]),
+        ('Ada uses\n```json\n{"a": 1}\n```\nhere.', ["Ada uses", '{"a": 1}', "here."]),
+        ("[Ada](ada.md) has a [[pager]].", ["[Ada](ada.md) has a [[pager]]."]),
         ("-\n```\n```\n", []),
         ("", []),
     ],
 )
 def test_facts_are_the_items_or_else_the_paragraphs(answer, facts):
     assert parse_facts(answer) == facts
+
+
+@pytest.mark.parametrize(
+    "answer",
+    ["Nothing to remember.", "NOTHING TO REMEMBER", "nothing_to_remember", "None", "N/A", "No new information.", "没有",
+     "没有。", "null", "`none`"],
+)  # fmt: skip
+@pytest.mark.parametrize("mark", ["", "- ", "**Facts**\n\n1. "])
+def test_an_answer_that_says_nothing_is_no_fact(answer, mark):
+    assert parse_facts(mark + answer) == []
+
+
+@pytest.mark.parametrize(
+    ("answer", "message"),
+    [
+        ('{"result": "ok", "note": 3}', "an object with the keys result, note"),
+        ('["One.", 5]', "it has 5 where a text should be"),
+        ('["One.", "Tw', "Unterminated string"),
+        ('```json\n["One.", "Two"', "Expecting"),
+        ('[{"a":' * 100_000, "no list of texts"),
+    ],
+)  # fmt: skip
+def test_json_of_another_shape_is_an_error_that_names_its_keys(answer, message):
+    with pytest.raises(FlusherError, match=message):
+        parse_facts(answer)
 
 
 @given(st.lists(st.sampled_from(["a", "A fact.", ":", "\n  ", " ", "**"])), st.booleans())

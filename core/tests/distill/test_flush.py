@@ -21,6 +21,7 @@ from kipu.errors import (
     NotWrittenError,
     OutsideScopeError,
     OutsideWorkspaceError,
+    QueryError,
 )
 from kipu.testing import ScriptedFlusher
 from kipu.types import Distillation, Filtered, Message
@@ -146,6 +147,53 @@ async def test_a_dry_run_leaves_out_duplicates(memory, flusher):
     flusher.script = ["- The pager belongs to Grace this week.\n- The build takes nine minutes."]
     would, did = [await memory.flush(MESSAGES, dry_run=dry_run) for dry_run in (True, False)]
     assert str(would) == str(did) == "- The build takes nine minutes."
+
+
+# What was reviewed, and what it becomes.
+REVIEWED = {
+    FACTS: None,
+    "- One.\n\n- Two,\n  in two lines:\n\n  ```\n  x\n  ```\n": None,
+    "- One.\r\n- Two.\r\n": "- One.\n- Two.",
+    "* [ ] A task.\n1. None\n": "- [ ] A task.\n- None",
+    "Ada has the pager.": "- Ada has the pager.",
+    "- One.\n  [tags: x]": "- One.\n  \\[tags: x]",
+}
+
+
+@pytest.mark.parametrize("text", REVIEWED)
+async def test_exactly_what_was_reviewed_is_written(memory, flusher, today, today_file, text):
+    would = await memory.flush(MESSAGES, dry_run=True)
+    for reviewed, file in ((text, None), (attrs.evolve(would, text=text, path="memory/2024-05-01.md"), "2024-05-01")):
+        flushed = await memory.apply_flush(reviewed)
+        assert flushed.path == f"memory/{file or today}.md"
+        expected = REVIEWED[text] or text.replace("\n\n-", "\n-").rstrip("\n")
+        assert flushed.text == expected
+        written = (today_file.parent / f"{file or today}.md").read_text("utf-8")
+        for line in expected.split("\n"):
+            assert line in written
+        assert written.count("[origin: flush]") == len(flushed.entries)
+        assert (await memory.undo()).name == flushed.change
+    assert len(flusher.calls) == 1
+
+
+async def test_a_dry_run_that_is_applied_writes_what_flush_writes(memory, flusher, today_file):
+    flusher.script = ["- One\n  and more.\n- [tags: x]\n- ---\n- Two\n  - three"] * 2
+    would = await memory.flush(MESSAGES, dry_run=True)
+    assert (await memory.flush(MESSAGES)).text == would.text
+    written = today_file.read_text("utf-8")
+    await memory.undo()
+    assert (await memory.apply_flush(str(would))).text == would.text
+    assert today_file.read_text("utf-8") == written
+
+
+async def test_what_is_remembered_already_or_empty_is_not_applied(memory):
+    await memory.apply_flush(FACTS)
+    for reviewed in (FACTS, "", "\n# Facts\n"):
+        assert await memory.apply_flush(reviewed) is None
+    with pytest.raises(EvergreenFileError):
+        await memory.apply_flush(FACTS, file="facts.md")
+    with pytest.raises(QueryError, match="reviewed must be the list of a dry run, not list"):
+        await memory.apply_flush([FACTS])
 
 
 async def test_recalled_memories_in_a_conversation_are_ignored(memory, flusher):
@@ -353,6 +401,7 @@ async def test_write_filters_see_the_facts_first(config, flusher, today_file):
     async with Memory(settings) as memory:
         flushed = await memory.flush(MESSAGES, dry_run=True)
         assert (flushed.text, list(flushed.notices)) == ("- The key is [redacted] \u03a9", ["A key was replaced."])
+        assert (await memory.apply_flush("- SECRET")).text == "- [redacted]"
         today_file.write_bytes("caf\u00e9 na\u00efve".encode("latin-1"))
         with pytest.raises(NotWrittenError) as error:
             await memory.flush(MESSAGES)

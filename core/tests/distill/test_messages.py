@@ -38,8 +38,13 @@ def test_a_tool_without_a_valid_name_is_named_so():
     [
         ("hello", "A conversation is a list of messages, not str."),
         (3, "A conversation is a list of messages, not int."),
-        ({"text": "x"}, 'or a dictionary with the key "messages".'),
-        ([{"content": "x"}], 'Message 1 has no "role". Each message is a dictionary with "role" and "content".'),
+        ({"text": "x", "n": 1}, 'or a dictionary with the key "messages". This one has the keys text, n.'),
+        ([{"content": "x"}], "Claude Code or Codex. This one has the keys content."),
+        ([{"speaker": "Ada", "text": "x"}, {"role": "user"}], "This one has the keys speaker, text."),
+        ([{"type": "summary", "summary": "x"}], "This one has the keys type, summary."),
+        ([{}], "This one has no keys."),
+        ([{f"k{n}": n for n in range(20)}], "k10, k11 and more."),
+        ([5], "This one has the type int."),
         ([{"role": "user", "content": 3}], "The content of message 1 is neither a text nor a list of blocks."),
         ([{"role": "user", "content": [3]}], "The content of message 1 has a block that is not a dictionary."),
         ([{"role": "user"}, {"role": "wizard", "content": "x"}], 'Message 2 has an unknown role: "wizard".'),
@@ -71,3 +76,97 @@ def test_a_long_conversation_is_parsed_and_split_quickly(unit):
     text = "x" + unit * (200_000 // len(unit)) + "y"
     parts = split_messages(parse_messages([{"role": "user", "content": text}]), 3000)
     assert "".join("".join(piece.text.split()) for part in parts for piece in part) == "".join(text.split())
+
+
+# --- transcripts ---------------------------------------------------------------------------------------------------
+
+CLAUDE_CODE: list[Any] = [
+    {"type": "summary", "summary": "SUMMARY", "leafUuid": "u9"},
+    {"type": "file-history-snapshot", "messageId": "m", "snapshot": {}},
+    {"type": "user", "isMeta": True, "message": {"role": "user", "content": "META"}},
+    {"type": "user", "isCompactSummary": True, "message": {"role": "user", "content": "SUMMARY"}},
+    {
+        "type": "user", "uuid": "u1", "cwd": "/x", "isSidechain": False,
+        "message": {"role": "user", "content": "<system-reminder>\nREMINDER\n</system-reminder>\n\nWe chose Valkey."},
+    },
+    {
+        "type": "assistant", "uuid": "u2",
+        "message": {"id": "m", "role": "assistant", "model": "x", "content": [
+            {"type": "thinking", "thinking": "THOUGHT", "signature": "s"},
+            {"type": "text", "text": "Noted."},
+            {"type": "tool_use", "id": "t", "name": "Bash", "input": {"command": "ARGS"}},
+        ]},
+    },
+    {
+        "type": "user", "toolUseResult": {"stdout": "RESULT"},
+        "message": {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "t", "content": "RESULT"}]},
+    },
+    {"type": "assistant", "isSidechain": True, "message": {"role": "assistant", "content": "SUB-AGENT"}},
+    {"type": "user", "message": {"content": "<command-name>/x</command-name>\n<command-message>x</command-message>"}},
+    {"type": "system", "subtype": "local_command", "content": "SYSTEM"},
+]  # fmt: skip
+
+
+def codex_item(kind: str, **values: Any) -> dict[str, Any]:
+    return {"timestamp": "2026-11-30T10:00:00Z", "type": "response_item", "payload": {"type": kind, **values}}
+
+
+def codex_message(role: str, *texts: str) -> dict[str, Any]:
+    kind = "output_text" if role == "assistant" else "input_text"
+    return codex_item("message", role=role, content=[{"type": kind, "text": text} for text in texts])
+
+
+CODEX: list[Any] = [
+    {"type": "session_meta", "payload": {"id": "s", "cwd": "/x", "instructions": "SYSTEM"}},
+    codex_message("developer", "SYSTEM"),
+    codex_message("user", "# AGENTS.md instructions for /x\n\n<INSTRUCTIONS>\nSYSTEM\n</INSTRUCTIONS>"),
+    codex_message("user", "<environment_context>\n<cwd>SYSTEM</cwd>\n</environment_context>"),
+    codex_message("user", "We chose Valkey."),
+    {"type": "event_msg", "payload": {"type": "user_message", "message": "REPEATED"}},
+    codex_item("reasoning", summary=[], encrypted_content="THOUGHT"),
+    codex_message("assistant", "Noted."),
+    codex_item("function_call", name="Bash", arguments='{"cmd": "ARGS"}', call_id="c"),
+    codex_item("function_call_output", call_id="c", output="RESULT"),
+    {"type": "turn_context", "payload": {"model": "x"}},
+]
+# The first version of Codex, and what the Responses API of OpenAI has.
+CODEX_BEFORE: list[Any] = [
+    {"id": "s", "timestamp": "2026-11-30T10:00:00Z", "instructions": "SYSTEM"},
+    *({"record_type": "state"} if each["type"] != "response_item" else each["payload"] for each in CODEX),
+]
+SAID = [
+    ("user", "We chose Valkey."),
+    ("assistant", "Noted."),
+    ("assistant", "[called the tool Bash]"),
+    ("tool", "[the result of a tool was left out: 6 characters]"),
+]
+
+
+@pytest.mark.parametrize("transcript", [CLAUDE_CODE, CODEX, CODEX_BEFORE], ids=["Claude Code", "Codex", "Codex before"])
+def test_of_a_transcript_what_was_said_is_taken(transcript):
+    found = [(message.role, text) for message in parse_messages(transcript) for text in message.text.split("\n\n")]
+    said = [("tool" if "left out" in text else role, text) for role, text in found]
+    assert said == SAID
+
+
+@pytest.mark.parametrize(
+    "record", [CLAUDE_CODE[4], CODEX[4], CODEX_BEFORE[5], {"role": "user", "content": "We chose Valkey."}]
+)
+def test_one_record_is_a_conversation(record):
+    assert [message.text for message in parse_messages(record)] == ["We chose Valkey."]
+
+
+@pytest.mark.parametrize(
+    "output", [None, {"content": "RESULT", "success": True}, [{"type": "input_text", "text": "R"}], 5]
+)
+def test_the_output_of_a_tool_may_have_any_shape(output):
+    (_, message) = parse_messages(
+        [codex_item("local_shell_call"), codex_item("custom_tool_call_output", output=output)]
+    )
+    assert message.text.startswith("[the result of a tool was left out")
+
+
+def test_a_long_transcript_is_parsed_quickly():
+    text = "<system-reminder>x</system-reminder>\n" * 30_000 + "<system-reminder>" * 30_000
+    (message,) = parse_messages([{"type": "user", "message": {"role": "user", "content": text}}])
+    assert message.text == "<system-reminder>" * 30_000

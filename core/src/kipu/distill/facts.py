@@ -2,16 +2,28 @@
 
 from __future__ import annotations
 
+import json
 import re
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from ..errors import QueryError
+from ..errors import FlusherError, QueryError
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from datetime import date
 
 NOTHING = "NOTHING_TO_REMEMBER"
 """The whole answer of a model that finds nothing worth keeping."""
+
+_NOTHING = NOTHING.casefold().replace("_", " ")
+
+# What models say instead of it.
+_NOTHINGS = {
+    "", "null", "none", "n/a", "na", "nothing", "nothing new", "no facts", "no new facts", "no new information",
+    "keine", "nichts", "rien", "nada", "ничего", "нет", "没有", "没有新信息", "無", "无", "なし", "없음",
+}  # fmt: skip
+_JSON = re.compile(r'\[\s*["{\]]|\{\s*["}]')
+_TEXT_KEYS = ("text", "fact", "memory", "content")
 
 ITEM = re.compile(r"(?:[-*+\u2022]|[0-9]{1,3}[.)])[ \t]+(?P<text>.*)")
 _MARKUP = re.compile(r"#{1,6}[ \t]|[`~]{3,}|---+$|\*\*\*+$")  # a heading, a fence, a rule
@@ -29,13 +41,19 @@ def format_instructions(template: str, today: date, more: str | None) -> str:
 
 
 def parse_facts(answer: str) -> list[str]:
-    """Return the items of the list in a model's answer, or its paragraphs if it has no list."""
+    """Return the items of the list in a model's answer, Markdown or JSON, or its paragraphs if it has no list.
+
+    :raises FlusherError: it is JSON of another shape, or cut off.
+    """
+    if (facts := _parse_json(answer)) is not None:
+        return facts
     parts: list[tuple[bool, list[str]]] = []  # whether it is an item, and its lines
     is_new = True
     for line in answer.replace("\r\n", "\n").split("\n"):
         item = ITEM.match(line)
         text = (item["text"] if item else line).strip()
-        if not text.strip("-`*. ") or text.strip("`*_.!\"' ") == NOTHING or _MARKUP.match(line.strip()):
+        is_nothing = text.strip("`*_.!\"' ").startswith(NOTHING)
+        if is_nothing or not text.strip("-`*. ") or _MARKUP.match(line.strip()):
             is_new = True
             continue
         if item or (is_new and not line[0].isspace()) or not parts:
@@ -43,5 +61,54 @@ def parse_facts(answer: str) -> list[str]:
         else:
             parts[-1][1].append(line.strip())
         is_new = False
-    items = [lines for is_item, lines in parts if is_item]
-    return ["\n".join(lines) for lines in items or [lines for _, lines in parts]]
+    has_items = any(is_item for is_item, _ in parts)
+    found = ["\n".join(lines) for is_item, lines in parts if is_item or not has_items]
+    facts = [fact for fact in found if not _says_nothing(fact)]
+    is_why = not has_items and (len(facts) < len(found) or NOTHING in answer)  # a sentence on why there is nothing
+    return [] if is_why else facts
+
+
+def _says_nothing(text: str) -> bool:
+    """Return whether an item says that nothing is worth keeping, or nothing at all."""
+    plain = text.strip("-`*_.!\"'() \t\n。！").casefold().replace("_", " ")
+    return plain.startswith(_NOTHING) or plain in _NOTHINGS
+
+
+def _parse_json(answer: str) -> list[str] | None:
+    """Return the facts in an answer that is JSON, or has JSON in a fence; None for any other answer."""
+    text, around = answer.strip(), ""
+    if not _JSON.match(text):
+        before, _, rest = text.partition("```")
+        text, after = rest.partition("\n")[2], ""
+        if "```" in text:
+            text, _, after = text.rpartition("```")
+        around = f"{before}{after}".strip()
+        if not _JSON.match(text.strip()) or any(map(ITEM.match, around.split("\n"))):
+            return None
+    try:
+        facts = [fact.strip().removeprefix("- ") for fact in _texts_of(json.loads(text))]
+    except (ValueError, RecursionError) as error:
+        if around:
+            return None  # a text that quotes JSON
+        raise FlusherError(f"The model's answer is JSON and no list of texts: {error}. Nothing was written.") from None
+    return [fact for fact in facts if not _says_nothing(fact)]
+
+
+def _texts_of(found: Any) -> Iterator[str]:
+    """Yield the texts in what an answer in JSON has: a list of texts or of objects with one, or an object with a list.
+
+    :raises ValueError: it has another shape.
+    """
+    if isinstance(found, str):
+        yield found
+    elif isinstance(found, list):
+        for each in found:
+            yield from _texts_of(each)
+    elif not isinstance(found, dict):
+        raise ValueError(f"it has {found!r:.40} where a text should be")  # noqa: TRY004 - the caller catches one class
+    elif found:
+        values = [found[key] for key in _TEXT_KEYS if key in found]
+        values = values or [value for value in found.values() if isinstance(value, list)]
+        if not values:
+            raise ValueError(f"it has an object with the keys {', '.join(found)}")
+        yield from _texts_of(values[0])

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from ..errors import EvergreenFileError, KipuError, NotWrittenError
+from ..errors import EvergreenFileError, KipuError, NotWrittenError, QueryError
 from ..index.recovery import recovering
 from ..keeping.remember import add_entries, filter_new
 from ..keeping.targets import resolve_destination
-from ..markdown import normalize_text
+from ..markdown import entries, format_entry, format_metadata, normalize_text
 from ..search.quotation import FENCE
 from ..types import Flushed
 from ..workspace.paths import date_of, source_of
@@ -60,6 +60,40 @@ async def flush(
     context = writer.context
     messages = parse_messages(conversation)
     task = format_instructions(_INSTRUCTIONS, context.config.today(), instructions)
+    path, real = await _destination(writer, source, file)
+    if not messages:
+        return None
+    distiller = Distiller(writer, model, path)
+    found, failure = await _distill(distiller, recall, messages, task, source_of(path))
+    facts = [await writer.filter(normalize_text(fact), path) for fact in found]
+    if dry_run:
+        texts, notes = await filter_new(context, facts, path, _METADATA), []
+    else:
+        notes = await _write(writer, facts, path, real)
+        texts = [note.text for note in notes]
+    if failure is not None:
+        raise failure
+    return _flushed(texts, path, notes)
+
+
+async def apply_flush(
+    writer: Writer, reviewed: Flushed | str, *, source: str | None, file: str | os.PathLike[str] | None
+) -> Flushed | None:
+    """Remember the list of a dry run. See `kipu.Memory.apply_flush`."""
+    if isinstance(reviewed, Flushed):
+        file = reviewed.path if source is None and file is None else file
+        reviewed = reviewed.text
+    if not isinstance(reviewed, str):
+        raise QueryError(f"reviewed must be the list of a dry run, not {type(reviewed).__name__}.")
+    path, real = await _destination(writer, source, file)
+    lines = reviewed.replace("\r\n", "\n").split("\n")
+    texts = ["\n".join([entry.text, format_metadata(entry.metadata)]) for entry in entries(lines)]
+    notes = await _write(writer, [await writer.filter(normalize_text(text), path) for text in texts], path, real)
+    return _flushed([note.text for note in notes], path, notes)
+
+
+async def _destination(writer: Writer, source: str | None, file: str | os.PathLike[str] | None) -> tuple[str, str]:
+    context = writer.context
     path, real = resolve_destination(context, source, file)
     if date_of(path) is None:
         raise EvergreenFileError(
@@ -67,20 +101,12 @@ async def flush(
             f"memory/{context.config.today().isoformat()}.md."
         )
     await writer.refuse_secret_names(path)
-    if not messages:
-        return None
-    distiller = Distiller(writer, model, path)
-    found, failure = await _distill(distiller, recall, messages, task, source_of(path))
-    facts = [await writer.filter(normalize_text(fact), path) for fact in found]
-    if dry_run:
-        texts, entries = await filter_new(context, facts, path, _METADATA), []
-    else:
-        entries = await _write(writer, facts, path, real)
-        texts = [entry.text for entry in entries]
-    if failure is not None:
-        raise failure
-    change = entries[0].change if entries else None
-    return Flushed(_format_list(texts), path, tuple(entries), change) if texts else None
+    return path, real
+
+
+def _flushed(texts: Sequence[str], path: str, notes: Sequence[Note]) -> Flushed | None:
+    change = notes[0].change if notes else None
+    return Flushed(_format_list(texts), path, tuple(notes), change) if texts else None
 
 
 async def _distill(
@@ -133,4 +159,4 @@ async def _add(writer: Writer, facts: Sequence[str], path: str, real: str) -> li
 
 
 def _format_list(facts: Sequence[str]) -> str:
-    return "\n".join(f"- {fact}" for fact in facts)
+    return "\n".join(line for fact in facts for line in format_entry(fact, {}))

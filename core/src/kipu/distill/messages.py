@@ -1,4 +1,4 @@
-"""Reading conversations in the shapes of OpenAI and Anthropic, as far as they are worth remembering.
+"""Reading conversations, as far as they are worth remembering: of OpenAI, Anthropic, Claude Code and Codex.
 
 What people and assistants said is kept. Images, thoughts, the system prompt and what Kipu had recalled are left out;
 calls of tools and their results are replaced with a few words.
@@ -13,6 +13,7 @@ from ..errors import QueryError
 from ..search.quotation import without_recalled
 from ..search.tokens import count_tokens
 from ..types import Message
+from .transcript import messages_of, without_injected
 
 _ROLES = {"user": "user", "human": "user", "assistant": "assistant", "ai": "assistant", "model": "assistant"}
 _TOOLS = ("tool", "function")
@@ -24,17 +25,21 @@ def parse_messages(conversation: Any) -> list[Message]:
     """Return the messages of a conversation, in order.
 
     :param conversation: a list of messages, each a dictionary with ``role`` and ``content`` (a text, or a list of
-        blocks) or a `kipu.types.Message`; or a dictionary with such a list as its ``messages``.
+        blocks) or a `kipu.types.Message`; the records of a transcript of Claude Code or Codex; or a dictionary with
+        such a list as its ``messages``.
     :raises QueryError: it has another shape. The error names the message.
     """
     if isinstance(conversation, Mapping):
-        if "messages" not in conversation:
-            raise QueryError('A conversation is a list of messages, or a dictionary with the key "messages".')
-        conversation = conversation["messages"]
+        if "messages" not in conversation and "type" not in conversation and "role" not in conversation:
+            raise QueryError(
+                'A conversation is a list of messages, or a dictionary with the key "messages". '
+                f"This one has {_keys(conversation)}."
+            )
+        conversation = conversation.get("messages", [conversation])
     if isinstance(conversation, (str, bytes)) or not isinstance(conversation, Iterable):
         raise QueryError(f"A conversation is a list of messages, not {type(conversation).__name__}.")
     messages = []
-    for number, message in enumerate(conversation, 1):
+    for number, message in enumerate(messages_of(conversation), 1):
         role, text = _parse_message(message, number)
         text = without_recalled(text).strip()
         if role and text:
@@ -50,7 +55,11 @@ def _parse_message(message: Any, number: int) -> tuple[str, str]:
             raise QueryError(f"The role and the text of message {number} must be texts.")
         return ("" if message.role in _SYSTEM else message.role), message.text
     if not isinstance(message, Mapping) or not isinstance(message.get("role"), str):
-        raise QueryError(f'Message {number} has no "role". Each message is a dictionary with "role" and "content".')
+        found = _keys(message) if isinstance(message, Mapping) else f"the type {type(message).__name__}"
+        raise QueryError(
+            f'Message {number} has no "role". Each message is a dictionary with "role" and "content", or a record of a '
+            f"transcript of Claude Code or Codex. This one has {found}."
+        )
     role = message["role"].lower()
     if role in _SYSTEM:
         return "", ""
@@ -68,12 +77,17 @@ def _parse_message(message: Any, number: int) -> tuple[str, str]:
     return _ROLES[role], "\n\n".join(part for part in parts if part.strip())
 
 
+def _keys(message: Mapping[Any, Any]) -> str:
+    keys = [str(key)[:40] for key in message]
+    return f"the keys {', '.join(keys[:12])}{' and more' if len(keys) > 12 else ''}" if keys else "no keys"
+
+
 def _texts(content: Any, number: int) -> list[str]:
     """Return the texts of a message's content, with a few words for calls and results of tools."""
     texts = []
     for block in _blocks(content, number):
         if isinstance(block, str):
-            texts.append(block)
+            texts.append(without_injected(block))
         elif block["type"] == "tool_use":
             texts.append(f"[called the tool {_name(block)}]")
         else:
