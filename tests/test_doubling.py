@@ -43,6 +43,7 @@ KINDS: dict[str, Callable[[int], str]] = {
         f"- {FACT * (size // 32)}\n  [{'; '.join(f'k{i}: v' for i in range(size // 20))}]\n"
     ),
     "metadata of many entries": lambda size: numbered("- fact number {i}\n  [id: e{i}; superseded_by: e9]\n", size),
+    "tags of many entries": lambda size: numbered("- a\n  [tags: a{i}, b{i}, c{i}, d{i}]\n", size),
     "sections": lambda size: numbered("## Part {i}\n\ntext {i}\n\n", size),
     "headings of all levels": lambda size: "".join(f"{'#' * (1 + i % 6)} Part {i}\n" for i in range(size // 14)),
     "headings of one letter": lambda size: "# a\n" * (size // 4),
@@ -51,6 +52,7 @@ KINDS: dict[str, Callable[[int], str]] = {
     ),
     "a long heading": lambda size: f"# {'title ' * (size // 12)}\n\n{FACT * (size // 32)}\n",
     "front matter": lambda size: f"---\ntitle: {'title ' * (size // 12)}\ntags: {'x ' * (size // 8)}\n---\nfact\n",
+    "many values of front matter": lambda size: f"---\n{'k' * 200}:\n{numbered('- {i}' + chr(10), size)}\n---\nfact\n",
     "empty items": lambda size: "- \n" * (size // 3),
     "nested items": lambda size: "".join(f"{'  ' * (i % 99)}- fact {i}\n" for i in range(size // 108)),
     "a table": lambda size: f"| {'head ' * 60} | b |\n|---|---|\n" + numbered("| fact {i} | value {i} |\n", size),

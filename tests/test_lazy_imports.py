@@ -8,7 +8,7 @@ import sys
 import pytest
 
 # Each costs tens of milliseconds or more, and is imported where it is needed.
-HEAVY = {"numpy", "litellm", "torch", "onnxruntime", "sqlite_vec", "fastapi", "rich", "cattrs", "pathspec"}
+HEAVY = {"numpy", "litellm", "torch", "onnxruntime", "sqlite_vec", "fastapi", "rich", "cattrs", "pathspec", "yaml"}
 
 # What `import kipu` does not load either: an agent's program may never use it.
 HEAVY_FOR_IMPORT = HEAVY | {"asyncio", "aiosqlite", "attrs", "click", "pluggy", "sqlite3"}

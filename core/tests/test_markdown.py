@@ -23,6 +23,7 @@ from kipu.markdown import (
     item_mark,
     leading_headings,
     normalize_text,
+    page_properties,
     read_metadata,
     scan,
 )
@@ -137,21 +138,82 @@ def test_an_item_has_a_mark(line, mark):
 
 
 @pytest.mark.parametrize(
-    ("text", "end", "pairs"),
+    ("text", "end", "properties"),
     [
-        ("---\ntitle: A\ntags:\n  - b\n---\nx", 5, [("title", " A"), ("tags", ""), ("", "- b")]),
-        ('+++\ntitle = "A"\n+++', 3, [("title", ' "A"')]),
-        ("---\n# comment\na: b\n...\n", 4, [("", "# comment"), ("a", " b")]),
-        ("---\n---\n", 2, []),
-        ("---\na: b\n", 0, []),
-        ("---\nprose, and more\n---\n", 0, []),
-        ("a\n---\nb: c\n---\n", 0, []),
-        ("", 0, []),
+        ("---\ntitle: A\ntags:\n  - b\n---\nx", 5, {"title": ["A"], "tags": ["b"]}),
+        (
+            '+++\ntitle = "A"\ndate = 2026-11-20\n[x]\ny = true\n+++',
+            6,
+            {"title": ["A"], "date": ["2026-11-20"], "x": []},
+        ),
+        ("---\n# comment\na: b\n...\n", 4, {"a": ["b"]}),
+        ("---\n---\n", 2, {}),
+        ("---\na: b\n", 0, {}),
+        ("---\nprose, and more\n---\n", 0, {}),
+        ("a\n---\nb: c\n---\n", 0, {}),
+        ("", 0, {}),
     ],
 )
-def test_front_matter_stands_at_the_very_start(text, end, pairs):
+def test_front_matter_stands_at_the_very_start(text, end, properties):
     found = front_matter(text.split("\n"))
-    assert (found.end, list(found.pairs)) == (end, pairs)
+    assert (found.end, {key: found.properties.get(key) for key in properties}) == (end, properties)
+
+
+@pytest.mark.parametrize(
+    ("yaml", "values"),
+    [
+        ("a: >-\n  two\n  lines", ["two lines"]),
+        ("a: over\n  two", ["over two"]),
+        ('a: "A \\"quoted\\" title"', ['A "quoted" title']),
+        ("a: 'It''s fine'", ["It's fine"]),
+        ("a: Real title # comment", ["Real title"]),
+        ('a: "Real title" # comment', ["Real title"]),
+        ("a: ~", []),
+        ("a: null", []),
+        ("a: 'null'", ["null"]),
+        ("a: no", ["no"]),
+        ("a: True", ["true"]),
+        ("a: 1.10", ["1.10"]),
+        ("a: 2026-11-20", ["2026-11-20"]),
+        ("a: 2026-11-20 10:00:00 +01:00", ["2026-11-20T10:00:00+01:00"]),
+        ("a: 2026-13-45 10:00:00", ["2026-13-45 10:00:00"]),
+        ("a:\n- x\n- [y, z]", ["x", "y", "z"]),
+        ("a: &all [x]\nb: *all", ["x"]),
+        ("a: x\na: y", ["x", "y"]),
+        ("a: !!python/object/apply:os.getcwd []", []),
+        ("a: Not: YAML", ["Not: YAML"]),
+        ("b: x\n\ta: y", ["y"]),
+        ("a: [x\nb: }", ["x"]),
+        (f"a: {'[' * 9000}", []),
+    ],
+)
+def test_the_values_of_front_matter_are_texts(yaml, values):
+    assert front_matter(["---", *yaml.split("\n"), "---"]).properties["a"] == values
+
+
+def test_keys_of_inner_mappings_are_joined_by_dots():
+    assert front_matter(["---", "meta:", "  title: X", "---"]).properties == {"meta": [], "meta.title": ["X"]}
+
+
+@pytest.mark.parametrize("leaf", ["[]", "{k: v}", "text"])
+def test_aliases_that_multiply_are_read_to_a_bound(leaf):
+    lines = [f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 50)}]" for n in range(1, 12)]
+    found = front_matter(["---", f"a0: &a0 {leaf}", *lines, "---"]).properties
+    assert "a0" in found
+    assert sum(map(len, found.values())) < 100_000
+
+
+@pytest.mark.parametrize(
+    ("text", "tags"),
+    [
+        ("---\ntags: #a #b\n---", ["a b"]),
+        ("---\ntags:\n  - #a\n  - b/c\n---", ["a", "b/c"]),
+        ("tags:: a, [[b c]], #d\ntitle:: X\n- text", ["a", "b c", "#d"]),
+        ("text\ntags:: a", None),
+    ],
+)
+def test_tags_are_read_as_people_write_them(text, tags):
+    assert page_properties(text.split("\n")).get("tags") == tags
 
 
 def test_no_lines_have_no_front_matter():

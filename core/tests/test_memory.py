@@ -97,7 +97,7 @@ async def test_an_empty_workspace_has_no_results_and_no_error(tmp_path):
         ({"query": 5}, "The query must be text, not 5."),
         ({"query": "x", "max_results": 0}, "max_results must be a whole number from 1 to 10,000, not 0."),
         ({"query": "x", "max_results": True}, "max_results must be a whole number from 1 to 10,000, not True."),
-        ({"query": "x", "source": 7}, "source must be the label of a source, not 7."),
+        ({"query": "x", "source": 7}, "source must be the label of a source, or a list of them, not 7."),
         ({"query": "x", "since": "yesterday"}, "since must be a date such as 2026-11-29, not 'yesterday'."),
         (
             {"query": "x", "since": "2026-02-01", "until": "2026-01-01"},

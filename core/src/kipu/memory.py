@@ -21,13 +21,13 @@ from .indexing.synchronizer import Synchronizer
 from .notices import Notices, with_notices
 from .plugins.manager import Plugins
 from .plugins.records import disabled_by_environment
-from .search.query import make_query
+from .search.query import make_query, texts_of
 from .search.service import SearchService
 from .workspace.paths import HIDDEN_FOLDER, Workspace
 from .workspace.scope import Scope
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Coroutine, Mapping
+    from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
     from datetime import date, timedelta
     from types import TracebackType
     from typing import Self
@@ -227,7 +227,10 @@ class Memory:
         max_results: int | None = None,
         min_score: float | None = None,
         strategy: str | None = None,
-        source: str | None = None,
+        source: str | Sequence[str] | None = None,
+        tag: str | Sequence[str] | None = None,
+        path: str | os.PathLike[str] | None = None,
+        where: Mapping[str, Any] | None = None,
         since: date | str | None = None,
         until: date | str | None = None,
         as_of: date | str | None = None,
@@ -246,10 +249,17 @@ class Memory:
         :param max_results: how many results at most; by default as configured (6).
         :param min_score: leave out results with a lower score in [0, 1].
         :param strategy: the strategy to use instead of the configured one.
-        :param source: search only files with this source label; ``archive`` is what was archived, which is
-            searched only if it is asked for.
-        :param since: search only dated files of that day (``2026-11-29``) or later.
-        :param until: search only dated files of that day or earlier.
+        :param source: search only files with this source label, or with one of several; ``archive`` is what was
+            archived, which is searched only if it is asked for.
+        :param tag: search only entries with this tag, or with all of several: their own, that of their file, or
+            ``#tag`` in the text. ``a`` is also the tag of what has ``a/b``.
+        :param path: search only files whose path matches this pattern, in the syntax of ``.gitignore``, relative to the
+            workspace or to ``memory/``: ``projects/**``.
+        :param where: search only entries with these properties, in their metadata or the front matter of their file:
+            ``{"status": "done"}``.
+        :param since: search only files of that day (``2026-11-29``) or later: by their name, or the ``date`` in front
+            matter.
+        :param until: search only files of that day or earlier.
         :param as_of: search what was valid on that day: dated files of later days are left out, and entries are not
             superseded by later ones.
         :param sync: False answers from the index as it is; changed files are then named in ``results.pending``.
@@ -266,10 +276,13 @@ class Memory:
         asked = make_query(
             query,
             max_results=self.config.search.max_results if max_results is None else max_results,
-            source=self._context.scope.source(source),
+            sources=self._sources(source),
             since=since,
             until=until,
             as_of=as_of,
+            tag=tag,
+            path=path,
+            where=where,
             today=self.config.today(),
         )
         if min_score is not None:
@@ -302,12 +315,21 @@ class Memory:
         return await recall(self._search, self.search, query, max_tokens, options)
 
     @_public
-    async def files(self, source: str | None = None) -> list[FileInfo]:
+    async def files(self, source: str | Sequence[str] | None = None, **filters: Any) -> list[FileInfo]:
         """Return the files that the index knows, by path, after it was brought up to date.
 
-        :param source: only those with this source label.
+        :param source: only those with this source label, or with one of several.
+        :param filters: ``tag``, ``path``, ``where``, ``since`` and ``until``, as in `search`: only files with something
+            that passes them.
         """
-        return await self._search.files(source if source is None else self._context.scope.source(source))
+        sources = () if source is None else self._sources(source)
+        return await self._search.files(make_query("", max_results=1, sources=sources, **filters))
+
+    def _sources(self, source: str | Sequence[str] | None) -> tuple[str, ...]:
+        """Return the sources to look in: those that are asked for, else that of the scope, else all."""
+        scope = self._context.scope
+        asked: list[str | None] = [*texts_of("source", source, "the label of a source")]
+        return tuple(label for label in map(scope.source, asked or [None]) if label is not None)
 
     async def status(self) -> Status:
         """Return the state of the workspace and of its index. Nothing is changed, but a damaged index is set aside.

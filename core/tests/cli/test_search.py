@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 
 def test_search_shows_file_lines_score_heading_and_text(kipu, write):
     write("memory/2026-11-29.md", "# Cache\n\nWe moved from Redis\nto Valkey.\n")
@@ -100,3 +102,18 @@ def test_an_unknown_source_is_reported(kipu, write):
 def test_per_call_options_of_plugins_are_options_with_their_help(kipu):
     help_text = " ".join(kipu("search", "--help").out.split())
     assert "--min-score FLOAT The lowest score to keep. [postprocessor threshold]" in help_text
+
+
+@pytest.mark.parametrize("command", ["search", "recall", "files"])
+def test_filters_are_options_of_every_command_that_looks(kipu, write, command):
+    write("memory/team/a.md", "---\ntags: [work, now]\nstatus: done\nrank: 1\n---\nred a\n")
+    for name in ("b", "c", "d"):
+        write(f"memory/team/{name}.md", "---\ntags: work\nstatus: done\n---\nred\n")
+    words = [] if command == "files" else ["red"]
+    options = "--tag work --tag #now --where status=done --where rank=1 --path team/** --source team --source zoe"
+    done = kipu(command, *words, *options.split(), "--json").json
+    found = done if command == "files" else done["results"]
+    assert [each["path"] for each in found] == ["memory/team/a.md"]
+    assert kipu(command, *words, "--where", "status=done", "--where", "status=open").out.count("team") == 0
+    failed = kipu(command, *words, "--where", "status")
+    assert (failed.code, "--where takes KEY=VALUE" in failed.err) == (2, True)

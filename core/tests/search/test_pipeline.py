@@ -170,7 +170,7 @@ class Answering:
         self.change = change
 
     async def search(self, query: Any, index: Any) -> Any:
-        return self.change(await WordStrategy().search(attrs.evolve(query, source=None), index))
+        return self.change(await WordStrategy().search(attrs.evolve(query, sources=()), index))
 
     async def process(self, query: Any, hits: Any) -> Any:
         return self.change(hits)

@@ -28,8 +28,10 @@ if TYPE_CHECKING:
 __all__ = [
     "TextCommand",
     "blocked_plugins",
+    "filter_options",
     "find_workspace",
     "folder_to_make",
+    "given",
     "load_plugins",
     "memory_options",
     "open_memory",
@@ -159,6 +161,42 @@ def scope_option(command: Callable[..., Any]) -> Callable[..., Any]:
     """Add the option --scope."""
     help_text = "The id of a user, an agent or a team: read and write its own source only."
     return click.option("--scope", metavar="ID", help=help_text, callback=_check_scope)(command)
+
+
+def filter_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add the options that restrict a command to a part of the memory, named as the arguments in Python."""
+    for decorator in (
+        scope_option,
+        click.option("--until", metavar="DATE", help="Only files dated this day or earlier."),
+        click.option("--since", metavar="DATE", help="Only files dated this day or later."),
+        click.option(
+            "--where",
+            metavar="KEY=VALUE",
+            multiple=True,
+            callback=_properties,
+            help="Only what has this property, in its metadata or front matter. Repeat it for several: all must match.",
+        ),
+        click.option("--path", metavar="PATTERN", help="Only files that match, such as 'projects/**'."),
+        click.option("--tag", multiple=True, help="Only what has this tag. Repeat it for several: all must match."),
+        click.option("--source", multiple=True, help="Only files with this source label. Repeat it for several."),
+    ):
+        command = decorator(command)
+    return command
+
+
+def _properties(context: click.Context, parameter: click.Parameter, pairs: tuple[str, ...]) -> dict[str, list[str]]:
+    where: dict[str, list[str]] = {}
+    for pair in pairs:
+        key, separator, value = pair.partition("=")
+        if not key.strip() or not separator or not value.strip():
+            raise click.UsageError(f"--where takes KEY=VALUE, such as status=done, not {pair!r}.")
+        where.setdefault(key, []).append(value)
+    return where
+
+
+def given(options: dict[str, Any]) -> dict[str, Any]:
+    """Return the options that were given."""
+    return {name: value for name, value in options.items() if value not in (None, (), {})}
 
 
 def _check_scope(context: click.Context, parameter: click.Parameter, scope: str | None) -> str | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -10,7 +10,7 @@ from ..config import load_config
 from ..errors import ConfigurationError
 from ..search.query import unknown_source
 from ..workspace.paths import Workspace
-from .common import load_plugins, memory_options, scope_option, shared_options
+from .common import filter_options, given, load_plugins, memory_options, scope_option, shared_options
 from .output import Output, count, escape, missing_folder
 
 if TYPE_CHECKING:
@@ -23,18 +23,21 @@ __all__ = ["files_command", "plugins_command", "status_command"]
 
 
 @click.command("files")
-@click.option("--source", help="Only files with this source label.")
-@scope_option
+@filter_options
 @memory_options
-async def files_command(output: Output, memory: Memory, *, source: str | None) -> None:
+async def files_command(output: Output, memory: Memory, **options: Any) -> None:
     """Bring the index up to date, and list its files."""
-    files = await memory.files(source=source)
+    filters = given(options)
+    files = await memory.files(**filters)
     if not files:
         status = await memory.status()
         output.notices(status.notices)
-        scope = click.get_current_context().params["scope"]
-        if source is not None and source not in status.sources:
-            output.note(unknown_source(source, status.sources))
+        known, scope = status.sources, click.get_current_context().params["scope"]
+        unknown = [unknown_source(source, known) for source in options["source"] if source not in known]
+        if unknown:
+            output.notices(unknown)
+        elif filters:
+            output.note("No memory file passes the filters.")
         elif scope is not None:
             output.note(f'No memory file belongs to the scope "{scope}".')
         else:

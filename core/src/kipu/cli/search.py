@@ -8,7 +8,7 @@ import attrs
 import click
 
 from ..types import Place
-from .common import TextCommand, load_plugins, memory_options, read_text, scope_option
+from .common import TextCommand, filter_options, given, load_plugins, memory_options, read_text
 from .output import LINES, Output, count, escape
 
 if TYPE_CHECKING:
@@ -56,11 +56,8 @@ def _option(option: PerCallOption) -> click.Option:
 def search_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """Add what every search takes: a query, and the files to look in."""
     for decorator in (
-        scope_option,
         click.option("--as-of", metavar="DATE", help="What was believed on that day."),
-        click.option("--until", metavar="DATE", help="Only dated files of this day or earlier."),
-        click.option("--since", metavar="DATE", help="Only dated files of this day or later."),
-        click.option("--source", help="Only files with this source label."),
+        filter_options,
         click.argument("query", nargs=-1, required=True),
     ):
         command = decorator(command)
@@ -136,9 +133,8 @@ async def _search(
     output: Output, method: Callable[..., Coroutine[Any, Any, Any]], query: str, options: dict[str, Any]
 ) -> Any:
     """Call a method that searches, with the options that were given."""
-    given = {name: value for name, value in options.items() if value is not None}
     with output.progress("Indexing") as on_progress, output.progress("Embedding") as on_embedding:
-        return await method(query, on_progress=on_progress, on_embedding=on_embedding, **given)
+        return await method(query, on_progress=on_progress, on_embedding=on_embedding, **given(options))
 
 
 # --- Printing results ------------------------------------------------------------------------------------------------

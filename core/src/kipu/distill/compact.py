@@ -201,4 +201,4 @@ def _format_summary(
 
 
 def _is_summary(lines: Sequence[str]) -> bool:
-    return (_KEY, "") in front_matter(lines).pairs
+    return _KEY in front_matter(lines).properties

@@ -14,6 +14,7 @@ import attrs
 from ..sqlite import in_batches
 from ..types import StoredChunk
 from ..workspace.paths import date_of, source_of
+from .filters import of_entry, of_file
 from .queries import KnownFile, known_files
 from .vectors import attach_cached, detach
 
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
 
 @attrs.frozen
 class PreparedFile:
-    """A file as the index should have it. ``chunks`` is None if they stay as they are.
+    """A file as the index should have it. ``chunks`` is None if they, and its ``properties``, stay as they are.
 
     ``before`` is what the index had of it when this was prepared; of a renamed file, under its earlier name.
     ``problem`` is why it has no chunks.
@@ -47,6 +48,7 @@ class PreparedFile:
     added: bool = False
     problem: str | None = None
     before: KnownFile | None = None
+    properties: Mapping[str, Sequence[str]] = attrs.field(factory=dict)
 
     @classmethod
     def of(cls, found: FoundFile, hash: str, chunker: str, before: KnownFile | None) -> PreparedFile:
@@ -106,7 +108,8 @@ async def apply(snapshot: Snapshot, batch: Batch, tables: Sequence[StrategyTable
     diff.gone += [row for file_id in removed for row in rows.get(file_id, [])]
     await file_rows.write(connection)
     await diff.write(connection, tables)
-    await _execute_many(connection, "DELETE FROM files WHERE id = ?", [(file_id,) for file_id in removed])
+    for table, column in (("file_properties", "file_id"), ("files", "id")):
+        await _execute_many(connection, f"DELETE FROM {table} WHERE {column} = ?", [(id,) for id in removed])
     missed = set(snapshot.versions) - {each.key for each in tables}
     await _execute_many(connection, "DELETE FROM strategies WHERE name = ? AND space_id = ?", sorted(missed))
     return overtaken
@@ -178,7 +181,7 @@ class _ChunkDiff:
         """Have the metadata of an entry stored, and return its hash."""
         text = json.dumps(dict(metadata), ensure_ascii=False)
         hash = hashlib.sha256(text.encode()).hexdigest()
-        self._metadata[hash] = (hash, text, *map(metadata.get, ("id", "superseded_by", "valid_until")))
+        self._metadata[hash] = (hash, text, *map(metadata.get, ("id", "superseded_by", "valid_until")), metadata)
         return hash
 
     async def write(self, connection: Connection, tables: Sequence[StrategyTables]) -> None:
@@ -196,7 +199,12 @@ class _ChunkDiff:
         await _execute_many(
             connection,
             "INSERT OR IGNORE INTO metadata (hash, text, entry, superseded_by, valid_until) VALUES (?, ?, ?, ?, ?)",
-            list(self._metadata.values()),
+            [row[:-1] for row in self._metadata.values()],
+        )
+        await _execute_many(
+            connection,
+            "INSERT OR IGNORE INTO metadata_properties SELECT id, ?, ? FROM metadata WHERE hash = ?",
+            [(*pair, hash) for hash, *_, metadata in self._metadata.values() for pair in of_entry(metadata)],
         )
         await _execute_many(
             connection,
@@ -209,6 +217,11 @@ class _ChunkDiff:
             connection,
             "DELETE FROM metadata WHERE id = ? AND NOT EXISTS (SELECT 1 FROM chunks WHERE metadata_id = ?)",
             [(id, id) for id in {row.metadata_id for row in self.gone} - {None}],
+        )
+        await _execute_many(
+            connection,
+            "DELETE FROM metadata_properties WHERE metadata_id = ? AND metadata_id NOT IN (SELECT id FROM metadata)",
+            [(id,) for id in {row.metadata_id for row in self.gone} - {None}],
         )
         attached = await attach_cached(connection, [row[0] for row in self._new])
         for each in tables:
@@ -224,6 +237,7 @@ class _FileRows:
         self._next_id = next_id
         self._new: list[tuple[Any, ...]] = []
         self._changed: list[tuple[Any, ...]] = []
+        self._properties: dict[int, set[tuple[str, str]]] = {}
 
     def add(self, file: PreparedFile) -> int:
         """Add a file, in place of what the index had of it, and return the id of its row."""
@@ -231,10 +245,13 @@ class _FileRows:
         values: tuple[Any, ...] = (file.path, source_of(file.path), date.isoformat() if date else None)
         values += (file.size, file.mtime_ns, file.ctime_ns, file.hash, file.chunker, file.added, file.problem)
         if file.before is not None:
-            self._changed.append((*values, file.before.id))
-            return file.before.id
-        id, self._next_id = self._next_id, self._next_id + 1
-        self._new.append((*values, id))
+            id = file.before.id
+            self._changed.append((*values, id))
+        else:
+            id, self._next_id = self._next_id, self._next_id + 1
+            self._new.append((*values, id))
+        if file.chunks is not None:
+            self._properties[id] = of_file(file.properties)
         return id
 
     async def write(self, connection: aiosqlite.Connection) -> None:
@@ -250,6 +267,14 @@ class _FileRows:
             "INSERT INTO files (path, source, date, size, mtime_ns, ctime_ns, hash, chunker, added, problem, id) "
             "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
             self._new,
+        )
+        await _execute_many(
+            connection, "DELETE FROM file_properties WHERE file_id = ?", [(id,) for id in self._properties]
+        )
+        await _execute_many(
+            connection,
+            "INSERT INTO file_properties VALUES (?, ?, ?)",
+            [(id, *pair) for id, pairs in self._properties.items() for pair in pairs],
         )
 
 

@@ -16,6 +16,7 @@ from ..loops import PerLoop
 from ..sqlite import IndexDamageError, choose_driver, is_damage, shielded, uri_path
 from . import schema
 from .file import IndexFile
+from .filters import register_functions
 from .queries import Snapshot, read_snapshot
 
 if TYPE_CHECKING:
@@ -286,6 +287,7 @@ class Database:
                 if check:
                     schema.check_current(connection)
                 connection.executescript(script)
+                register_functions(connection)
             except BaseException:
                 connection.close()
                 raise

@@ -10,7 +10,7 @@ import attrs
 
 from ..sqlite import IndexDamageError, in_batches
 from ..types import FileInfo, StoredChunk, VectorSpace
-from ..workspace.paths import ARCHIVE
+from .filters import IN_ARCHIVE, filters
 from .vectors import KnownSpace
 
 if TYPE_CHECKING:
@@ -26,8 +26,6 @@ _SELECT_CHUNKS = (
     "SELECT chunks.id, chunks.chunk, files.path, files.source, files.date, chunks.start_line, chunks.end_line, "
     f"chunks.heading, chunks.heading_level, chunks.text, chunks.context, chunks.metadata_id FROM {CHUNKS_AND_FILES}"
 )
-# The label of what was archived, and those of the sources that it was in: "archive", "archive/team".
-_IN_ARCHIVE = f"{{files}}.source = '{ARCHIVE}' OR ({{files}}.source > '{ARCHIVE}/' AND {{files}}.source < '{ARCHIVE}0')"
 _FILE_COLUMNS = "id, path, size, mtime_ns, ctime_ns, hash, chunker, added, problem"
 
 
@@ -81,7 +79,7 @@ async def read_snapshot(connection: Connection) -> Snapshot:
         "SELECT 'space', id, identity, dimension, recipe FROM spaces "
         "UNION ALL SELECT 'version', space_id, name, 0, schema_version FROM strategies "
         "UNION ALL SELECT 'index', 0, id, 0, '' FROM index_identity "
-        f"UNION ALL SELECT 'archive', EXISTS (SELECT 1 FROM files WHERE {_IN_ARCHIVE.format(files='files')}), '', 0, ''"
+        f"UNION ALL SELECT 'archive', EXISTS (SELECT 1 FROM files WHERE {IN_ARCHIVE.format(files='files')}), '', 0, ''"
     )
     spaces: dict[str, KnownSpace] = {}
     versions: dict[tuple[str, int], str] = {}
@@ -102,34 +100,6 @@ async def read_snapshot(connection: Connection) -> Snapshot:
 
 def _space_id(item: tuple[str, KnownSpace]) -> int:
     return item[1].space.id
-
-
-def filters(query: Query, *, archived: bool = True, files: str = "files") -> tuple[str, list[Any]]:
-    """Return the query's filters as an SQL condition, and its parameters.
-
-    :param archived: whether there are archived files, which are found only if they are asked for.
-    :param files: what the condition is on: the kernel's table, or the view of strategies.
-    """
-    in_archive = _IN_ARCHIVE.format(files=files)
-    conditions: list[str] = []
-    parameters: list[Any] = []
-    if query.source == ARCHIVE:
-        conditions.append(f"({in_archive})")
-    elif query.source is not None:
-        conditions.append(f"{files}.source = ?")
-        parameters.append(query.source)
-    elif archived:
-        conditions.append(f"NOT ({in_archive})")
-    if query.since is not None:
-        conditions.append(f"{files}.date >= ?")
-        parameters.append(query.since.isoformat())
-    if query.until is not None:
-        conditions.append(f"{files}.date <= ?")
-        parameters.append(query.until.isoformat())
-    if query.as_of is not None:
-        conditions.append(f"({files}.date IS NULL OR {files}.date <= ?)")
-        parameters.append(query.as_of.isoformat())
-    return " AND ".join(conditions) or "1", parameters
 
 
 async def select_chunks(
@@ -177,11 +147,17 @@ async def known_files(connection: aiosqlite.Connection, paths: Sequence[str] | N
     return {row[1]: KnownFile._make(row) for row in rows}
 
 
-async def file_infos(connection: aiosqlite.Connection) -> list[FileInfo]:
-    """Return all files that the index has, by path, with the number of their chunks."""
+async def file_infos(connection: aiosqlite.Connection, query: Query | None = None) -> list[FileInfo]:
+    """Return the files that the index has, by path, with the number of their chunks: all, or what passes filters.
+
+    :param query: its filters; archived files pass if it names no sources.
+    """
+    condition, parameters = filters(query, archived=False) if query else ("1", [])
     rows = await connection.execute_fetchall(
-        "SELECT path, source, date, size, (SELECT count(*) FROM chunks WHERE file_id = files.id), problem "
-        "FROM files ORDER BY path"
+        "SELECT path, source, date, size, (SELECT count(*) FROM chunks WHERE file_id = files.id), problem FROM files "
+        f"WHERE EXISTS (SELECT 1 FROM (SELECT 1) LEFT JOIN chunks ON file_id = files.id WHERE {condition}) "
+        "ORDER BY path",
+        parameters,
     )
     return [FileInfo(row[0], row[1], _date(row[2]), row[3], row[4], row[5]) for row in rows]
 
@@ -203,27 +179,43 @@ async def count_chunks(connection: aiosqlite.Connection, sources: Sequence[str] 
     return int(row[0])
 
 
-def passes(query: Query, chunk: StoredChunk) -> bool:
-    """Return whether a chunk passes the filters of a query, for components that do not apply them."""
-    archived = chunk.source == ARCHIVE or chunk.source.startswith(f"{ARCHIVE}/")
-    right = archived if query.source == ARCHIVE else query.source == chunk.source if query.source else not archived
-    since, until, as_of = query.since, query.until, query.as_of
-    if chunk.date is None:
-        return right and since is None and until is None
-    return right and not (
-        (since and chunk.date < since) or (until and chunk.date > until) or (as_of and chunk.date > as_of)
-    )
-
-
 async def admit(snapshot: Snapshot, query: Query, hits: Iterable[Hit]) -> list[Hit]:
     """Return those hits of a component that pass the query's filters, each with its chunk as the index has it."""
     hits = list(hits)
     chunks = await snapshot.chunks(hit.chunk.id for hit in hits)
+    condition, parameters = filters(query, archived=snapshot.has_archive)
+    if condition != "1":
+        passing: set[int] = set()
+        for marks, batch in in_batches(list(chunks)):
+            statement = f"SELECT chunks.id FROM {CHUNKS_AND_FILES} WHERE chunks.id IN ({marks}) AND {condition}"
+            rows = await snapshot.connection.execute_fetchall(statement, [*batch, *parameters])
+            passing.update(row[0] for row in rows)
+        chunks = {id: chunk for id, chunk in chunks.items() if id in passing}
     return [
         hit if hit.chunk is chunk else attrs.evolve(hit, chunk=chunk)
         for hit in hits
-        if (chunk := chunks.get(hit.chunk.id)) is not None and passes(query, chunk)
+        if (chunk := chunks.get(hit.chunk.id)) is not None
     ]
+
+
+async def any_passes(snapshot: Snapshot, query: Query) -> bool:
+    """Return whether any chunk passes the filters of a query."""
+    condition, parameters = filters(query, archived=snapshot.has_archive)
+    statement = f"SELECT 1 FROM {CHUNKS_AND_FILES} WHERE {condition} LIMIT 1"
+    return bool(list(await snapshot.connection.execute_fetchall(statement, parameters)))
+
+
+async def known_properties(snapshot: Snapshot, query: Query, key: str) -> tuple[list[str], list[str]]:
+    """Return the keys of all properties in the sources of a query, and the values of one of them."""
+    condition, parameters = filters(query, archived=snapshot.has_archive)
+    rows = await snapshot.connection.execute_fetchall(
+        "SELECT DISTINCT key, iif(key = ?, value, '') FROM ("
+        f"SELECT key, value FROM file_properties JOIN files ON files.id = file_id WHERE {condition} UNION ALL "
+        f"SELECT key, value FROM metadata_properties JOIN chunks USING (metadata_id) JOIN files ON files.id = file_id "
+        f"WHERE {condition})",
+        [key, *parameters, *parameters],
+    )
+    return list(dict.fromkeys(row[0] for row in rows)), [row[1] for row in rows if row[0] == key]
 
 
 def _date(text: str | None) -> date | None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import uuid
 from typing import Any
 
-VERSION = 6
+VERSION = 7
 # "KIPU", stored in the header: https://www.sqlite.org/fileformat.html#application_id
 APPLICATION_ID = 0x4B495055
 TABLES = """
@@ -38,6 +38,20 @@ CREATE TABLE metadata (
 );
 CREATE INDEX metadata_by_entry ON metadata(entry) WHERE entry IS NOT NULL;
 CREATE INDEX metadata_by_successor ON metadata(superseded_by) WHERE superseded_by IS NOT NULL;
+CREATE TABLE file_properties (
+    file_id INTEGER NOT NULL REFERENCES files(id),
+    key TEXT NOT NULL,
+    value TEXT NOT NULL,
+    PRIMARY KEY (key, value, file_id)
+) WITHOUT ROWID;
+CREATE INDEX file_properties_by_file ON file_properties(file_id, key);
+CREATE TABLE metadata_properties (
+    metadata_id INTEGER NOT NULL REFERENCES metadata(id),
+    key TEXT NOT NULL,
+    value TEXT NOT NULL,
+    PRIMARY KEY (key, value, metadata_id)
+) WITHOUT ROWID;
+CREATE INDEX metadata_properties_by_metadata ON metadata_properties(metadata_id);
 CREATE TABLE chunks (
     id INTEGER PRIMARY KEY AUTOINCREMENT,
     file_id INTEGER NOT NULL REFERENCES files(id),

@@ -17,6 +17,7 @@ from ..index.batch import Batch, PreparedFile, apply
 from ..index.database import BUSY_SECONDS
 from ..index.queries import KnownFile, count_chunks, known_files
 from ..index.strategy_tables import Select, StrategyTables, change, rebuild, stale_tables, tables_of
+from ..markdown import page_properties
 from ..types import Document, IndexReport, SkippedFile
 from .compare import compare, missing_folders
 from .contents import read_contents
@@ -226,13 +227,19 @@ class Indexer:
                 batch.files.append(attrs.evolve(file, chunks=(), problem=content.problem))
             else:
                 changed.append((file, Document(found.path, content.text)))
-        outcomes = await self.chunker.chunk([document for _, document in changed])
-        for (file, document), outcome in zip(changed, outcomes, strict=True):
+        documents = [document for _, document in changed]
+        outcomes = await self.chunker.chunk(documents)
+        properties = await asyncio.to_thread(_properties_of, documents)
+        for (file, document), outcome, stated in zip(changed, outcomes, properties, strict=True):
             if isinstance(outcome, PluginError):
                 skipped.append(SkippedFile(document.path, f"was not chunked: {str(outcome).removesuffix('.')}"))
             else:
-                batch.files.append(attrs.evolve(file, chunks=outcome, problem=None))
+                batch.files.append(attrs.evolve(file, chunks=outcome, problem=None, properties=stated))
         return batch, skipped
+
+
+def _properties_of(documents: Sequence[Document]) -> list[dict[str, list[str]]]:
+    return [page_properties(document.text.split("\n")) for document in documents]
 
 
 def _mark_added(batch: Batch, skipped: Sequence[SkippedFile], name: str) -> None:

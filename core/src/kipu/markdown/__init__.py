@@ -20,11 +20,10 @@ from .entry import (
     normalize_text,
     read_metadata,
 )
+from .front_matter import FrontMatter, front_matter, page_properties
 from .scanner import (
     Block,
-    FrontMatter,
     Kind,
-    front_matter,
     group_items,
     heading_level,
     heading_title,
@@ -50,6 +49,7 @@ __all__ = [
     "item_mark",
     "leading_headings",
     "normalize_text",
+    "page_properties",
     "read_metadata",
     "scan",
 ]

@@ -12,7 +12,8 @@ from typing import Any
 import attrs
 
 from ..errors import QueryError
-from .scanner import ITEM, Block, Kind, front_matter, group_items, scan
+from .front_matter import front_matter
+from .scanner import ITEM, Block, Kind, group_items, scan
 
 __all__ = [
     "Entry",

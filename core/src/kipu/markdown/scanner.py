@@ -1,18 +1,19 @@
-"""A scanner of Markdown lines: blocks, headings and front matter. Line numbers count from 0, and ends are excluded."""
+"""A scanner of Markdown lines: blocks and headings. Line numbers count from 0, and ends are excluded."""
 
 from __future__ import annotations
 
 import enum
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING
 
 import attrs
 
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
 __all__ = [
     "Block",
-    "FrontMatter",
     "Kind",
-    "front_matter",
     "group_items",
     "heading_level",
     "heading_title",
@@ -42,9 +43,6 @@ _DELIMITER_ROW = re.compile(
 _HEADING = re.compile(r"(?P<marks>#{1,6})(?:[ \t](?P<title>.*))?$")
 _LONGEST_SETEXT_HEADING = 200
 _ENDS_NO_ITEM = ("heading", "underline", "rule", "comment")
-_CLOSING_LINES = {"---": ("---", "..."), "+++": ("+++",)}
-_SEPARATORS = {"---": ":", "+++": "="}
-_LONGEST_KEY = 60
 
 
 class Kind(enum.Enum):
@@ -69,17 +67,6 @@ class Block:
     end: int
     level: int = 0
     is_item: bool = False
-
-
-@attrs.frozen
-class FrontMatter:
-    """The metadata at the start of a file: the line after it, counted from 0, and its keys with their values, in order.
-
-    A line without a key, such as an item of a list, has an empty one.
-    """
-
-    end: int = 0
-    pairs: Sequence[tuple[str, str]] = ()
 
 
 def scan(lines: Sequence[str], first: int = 0, *, tolerant: bool = False) -> list[Block]:
@@ -279,31 +266,3 @@ def item_mark(line: str) -> str:
     """Return the mark of an item of a list, with the white space around it; nothing for any other line."""
     found = _ITEM_MARK.match(line)
     return found[0] if found else ""
-
-
-def front_matter(lines: Sequence[str]) -> FrontMatter:
-    """Read YAML between ``---`` or TOML between ``+++`` at the very start of a file. Return an empty one for none.
-
-    What is not closed, or does not begin like metadata (a rule at the start of a text), is none. It is read line by
-    line: enough to find a title and words to search for.
-    """
-    fence = lines[0].rstrip() if lines else ""
-    if fence not in _CLOSING_LINES:
-        return FrontMatter()
-    closing = _CLOSING_LINES[fence]
-    end = next((index for index in range(1, len(lines)) if lines[index].rstrip() in closing), 0)
-    pairs = [_key_and_value(line.strip(), fence) for line in lines[1:end] if line.strip()]
-    key, value = next(((key, value) for key, value in pairs if key or not value.startswith("#")), ("", ""))
-    if not end or (value and not key and not value.startswith("[")):
-        return FrontMatter()
-    return FrontMatter(end + 1, pairs)
-
-
-def _key_and_value(line: str, fence: str) -> tuple[str, str]:
-    """Split a line of front matter. If it has no key, the key is empty and the value is the line."""
-    key, separator, value = line.partition(_SEPARATORS[fence])
-    key = key.strip().strip("\"'")
-    is_pair = separator and 0 < len(key) <= _LONGEST_KEY and key[0] not in "-#[{"
-    if fence == "---" and value and value[0] not in " \t":
-        is_pair = False
-    return (key, value) if is_pair else ("", line)

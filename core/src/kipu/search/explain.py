@@ -8,11 +8,13 @@ from typing import TYPE_CHECKING
 import attrs
 
 from ..config import MOST_RESULTS
-from ..index.queries import filters, known_files
+from ..index.filters import filters
+from ..index.queries import known_files
 from ..plugins.suggest import did_you_mean
 from ..types import Explanation, StageChange, StrategyScore
 from ..workspace.paths import ARCHIVE
 from .pipeline import run_pipeline
+from .query import given_filters
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -85,13 +87,14 @@ async def _not_searched(context: Context, snapshot: Snapshot, query: Query, path
         return f"it was not indexed, because it {problem}"
     condition, parameters = filters(query)
     (passes,) = await connection.execute_fetchall(
-        f"SELECT count(*) FROM files WHERE path = ? AND {condition}", [path, *parameters]
+        f"SELECT count(*) FROM files LEFT JOIN chunks ON file_id = files.id WHERE path = ? AND {condition}",
+        [path, *parameters],
     )
     if not passes[0]:
-        names = [name for name in ("source", "since", "until", "as_of") if getattr(query, name) is not None]
-        if not names:
+        given = [f"{name}={value}" for name, value in given_filters(query)]
+        if not given:
             return f"it is archived, and only searched with source={ARCHIVE}"
-        return f"it does not pass the filter ({', '.join(f'{name}={getattr(query, name)}' for name in names)})"
+        return f"it does not pass the filter ({', '.join(given)})"
     (chunks,) = await connection.execute_fetchall(
         "SELECT count(*) FROM chunks JOIN files ON files.id = chunks.file_id WHERE path = ?", [path]
     )

@@ -5,47 +5,124 @@ from __future__ import annotations
 from datetime import date, datetime
 from typing import TYPE_CHECKING
 
+import attrs
+
 from ..config import MOST_RESULTS
 from ..errors import QueryError
+from ..index.filters import TAGS, comparable, comparable_key, comparable_tag, matches_path
+from ..index.queries import any_passes, known_properties
+from ..markdown import check_metadata
 from ..plugins.suggest import did_you_mean
 from ..types import Query
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from typing import Any
+
+    from ..index.queries import Snapshot
 
 # How many hits a strategy is asked for, so that post-processors have a choice.
 _HITS_PER_RESULT = 4
 _FEWEST_HITS = 40
+_MOST_FILTERS = 100
 
 
 def make_query(
     text: str,
     *,
     max_results: int,
-    source: str | None = None,
+    sources: Sequence[str] = (),
     since: date | str | None = None,
     until: date | str | None = None,
     as_of: date | str | None = None,
+    tag: str | Sequence[str] | None = None,
+    path: object = None,
+    where: Mapping[str, Any] | None = None,
     today: date | None = None,
 ) -> Query:
     """Return a checked query.
 
-    :raises QueryError: the text is no text, the number of results is not at least 1, or a date is invalid.
+    :raises QueryError: the text is no text, the number of results is not at least 1, or a filter is invalid.
     """
     if not isinstance(text, str):
         raise QueryError(f"The query must be text, not {text!r}.")
     if type(max_results) is not int or not 1 <= max_results <= MOST_RESULTS:
         raise QueryError(f"max_results must be a whole number from 1 to {MOST_RESULTS:,}, not {max_results!r}.")
-    if source is not None and not isinstance(source, str):
-        raise QueryError(f"source must be the label of a source, not {source!r}.")
-    # Bytes of a command line that are not valid UTF-8 become lone surrogates, which no database accepts.
-    text = text.encode("utf-8", "replace").decode("utf-8")
-    source = source and source.encode("utf-8", "replace").decode("utf-8")
     first, last = _date("since", since), _date("until", until)
     if first and last and first > last:
         raise QueryError(f"since ({first}) is after until ({last}): nothing can be between them.")
-    limit = max(_FEWEST_HITS, _HITS_PER_RESULT * max_results)
-    return Query(text, max_results, limit, source, first, last, _date("as_of", as_of), today)
+    return Query(
+        _valid(text),
+        max_results,
+        max(_FEWEST_HITS, _HITS_PER_RESULT * max_results),
+        sources,
+        first,
+        last,
+        _date("as_of", as_of),
+        today,
+        tuple(map(_tag, texts_of("tag", tag, "a tag"))),
+        None if path is None else _path(str(path)),
+        tuple(_pairs(where)),
+    )
+
+
+def _valid(text: str) -> str:
+    # Bytes of a command line that are not valid UTF-8 become lone surrogates, which no database accepts.
+    return text.encode("utf-8", "replace").decode("utf-8")
+
+
+def texts_of(name: str, value: str | Sequence[str] | None, what: str) -> list[str]:
+    """Return one text or several as a list, without repeats.
+
+    :raises QueryError: it is neither, or there are too many.
+    """
+    values = [] if value is None else [value] if isinstance(value, str) else value
+    if not isinstance(values, (list, tuple, set, frozenset)) or not all(isinstance(each, str) for each in values):
+        raise QueryError(f"{name} must be {what}, or a list of them, not {value!r}.")
+    if len(values) > _MOST_FILTERS:
+        raise QueryError(f"{name} must be at most {_MOST_FILTERS} texts, not {len(values):,}.")
+    return list(dict.fromkeys(map(_valid, values)))
+
+
+def _tag(text: str) -> str:
+    if not (tag := comparable_tag(text)):
+        raise QueryError(f"tag must be a tag such as infrastructure or #project/alpha, not {text!r}.")
+    return tag
+
+
+def _path(pattern: str) -> str:
+    pattern = _valid(pattern)
+    try:
+        matches_path("memory/any.md", pattern)
+    except ValueError as error:
+        raise QueryError(f"path must be a pattern such as projects/**, not {pattern!r}: {error}.") from None
+    if not pattern.strip(" /"):
+        raise QueryError(f"path must be a pattern such as projects/**, not {pattern!r}.")
+    return pattern
+
+
+def _pairs(where: Mapping[str, Any] | None) -> Iterator[tuple[str, str]]:
+    """Yield the pairs that must match: of a list, each value."""
+    if where is not None and not isinstance(where, dict):
+        raise QueryError(f'where must be a dictionary such as {{"status": "done"}}, not {where!r}.')
+    if where and len(where) > _MOST_FILTERS:
+        raise QueryError(f"where must be at most {_MOST_FILTERS} keys, not {len(where):,}.")
+    for key, value in (where or {}).items():
+        values = value if isinstance(value, (list, tuple)) else [value]
+        texts = [text for each in values for text in check_metadata({"value": each}).values()]
+        if not isinstance(key, str) or not key.strip() or not texts or len(texts) > _MOST_FILTERS:
+            raise QueryError(f"where must be keys with their values, such as status=done, not {key!r}: {value!r}.")
+        yield from ((comparable_key(_valid(key)), comparable(text)) for text in texts)
+
+
+def given_filters(query: Query) -> Iterator[tuple[str, object]]:
+    """Yield the filters of a query by name, each with its value as a caller writes it."""
+    yield from (("source", source) for source in query.sources)
+    for name in ("since", "until", "as_of", "path"):
+        if (value := getattr(query, name)) is not None:
+            yield name, value
+    yield from (("tag", tag) for tag in query.tags)
+    yield from (("where", f"{key}={value}") for key, value in query.where)
 
 
 def _date(name: str, value: date | str | None) -> date | None:
@@ -63,3 +140,20 @@ def unknown_source(source: str, known: Iterable[str]) -> str:
     """Return a sentence about a source that is not among the known ones."""
     listed = f" There are: {', '.join(known)}." if known else ""
     return f'No memory file has the source "{source}".{did_you_mean(source, known)}{listed}'
+
+
+async def unmatched_filters(snapshot: Snapshot, query: Query) -> list[str]:
+    """Return a sentence for each of the query's tags, properties and paths that nothing in its sources has."""
+    sentences = []
+    alone = Query("", sources=query.sources)
+    tags = [(f'has the tag "{tag}"', attrs.evolve(alone, tags=(tag,)), TAGS, tag) for tag in query.tags]
+    pairs = [
+        (f"has {key}={value}", attrs.evolve(alone, where=((key, value),)), key, value) for key, value in query.where
+    ]
+    paths = [(f"matches the path {query.path}", attrs.evolve(alone, path=query.path), "", "")] if query.path else []
+    for what, single, key, value in [*tags, *pairs, *paths]:
+        if not await any_passes(snapshot, single):
+            keys, values = await known_properties(snapshot, alone, key)
+            near = did_you_mean(key, keys) if key not in (*keys, TAGS, "") else did_you_mean(value, values)
+            sentences.append(f"No memory {what}.{near}")
+    return sentences

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any, Self
 
 from ..errors import UnavailableError
 from ..index.file import make_plugin_folder
-from ..index.queries import admit, filters
+from ..index.filters import filters
+from ..index.queries import admit
 from ..index.strategy_tables import indexed_strategies, stale_tables, tables_of
 from ..index.vectors import read_vectors
 
@@ -80,8 +81,8 @@ class IndexReader:
         return self._snapshot.connection
 
     def where(self, query: Query) -> tuple[str, list[Any]]:
-        """Return the query's filters as an SQL condition on ``kipu_files``, and its parameters."""
-        return filters(query, archived=self._snapshot.has_archive, files="kipu_files")
+        """Return the query's filters as an SQL condition on ``kipu_files`` and ``kipu_chunks``, and its parameters."""
+        return filters(query, archived=self._snapshot.has_archive, prefix="kipu_")
 
     async def chunks(self, ids: Iterable[int]) -> dict[int, StoredChunk]:
         """Load chunks by the ids of their rows, in the order given."""

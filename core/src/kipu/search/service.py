@@ -13,7 +13,7 @@ from ..index.recovery import IndexReplacedError, recovering
 from ..types import SearchResult, SearchResults
 from ..workspace.paths import ARCHIVE
 from .pipeline import Pipeline, build_pipeline, fallback, run_pipeline
-from .query import unknown_source
+from .query import unknown_source, unmatched_filters
 from .snippets import snippet
 
 if TYPE_CHECKING:
@@ -114,12 +114,15 @@ class SearchService:
                 await adapter.close()
 
     @recovering
-    async def files(self, source: str | None) -> list[FileInfo]:
+    async def files(self, query: Query) -> list[FileInfo]:
         """Return the files that the index knows. See `kipu.Memory.files`."""
         await self.synchronizer.before_search(sync=True, lenient=True)
-        async with self.context.database.reader() as connection:
-            found = await file_infos(connection)
-        return [file for file in found if source in (None, file.source) and self.context.scope.sees(file.path)]
+        async with self.context.database.snapshot() as snapshot:
+            found = [
+                file for file in await file_infos(snapshot.connection, query) if self.context.scope.sees(file.path)
+            ]
+            await self._add_notices(snapshot, query, found=bool(found))
+        return found
 
     async def _embedded(self, query: Query, pipeline: Pipeline, state: VectorState | None) -> tuple[Query, bool]:
         """Return the query with its embedding, if it can be embedded, and whether the search is degraded."""
@@ -141,14 +144,17 @@ class SearchService:
             self.context.notices.add(f"{chunks} not embedded yet, and found by keywords only. To embed all: kipu index")
 
     async def _add_notices(self, snapshot: Snapshot, query: Query, *, found: bool) -> None:
-        """Say if the source does not exist, or if there is no memory at all."""
-        if query.source is not None and self.context.scope.label is None:
+        """Say if there is no such source, tag or property, or no memory at all."""
+        if query.sources and self.context.scope.label is None:
             known = await sources(snapshot.connection)
-            is_archive = query.source == ARCHIVE and any(label.startswith(f"{ARCHIVE}/") for label in known)
-            if query.source not in known and not is_archive:
-                self.context.notices.add(unknown_source(query.source, known))
-        if not found and not self.context.workspace.has_memory:
-            self.context.notices.add(no_memory(self.context))
+            has_archive = any(label.startswith(f"{ARCHIVE}/") for label in known)
+            for source in query.sources:
+                if source not in known and not (source == ARCHIVE and has_archive):
+                    self.context.notices.add(unknown_source(source, known))
+        if not found:
+            self.context.notices.add(*await unmatched_filters(snapshot, query))
+            if not self.context.workspace.has_memory:
+                self.context.notices.add(no_memory(self.context))
 
 
 def no_memory(context: Context) -> str:

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 
 import attrs
 
-from ..index.queries import CHUNKS_AND_FILES, passes, select_chunks
+from ..index.filters import source_filter
+from ..index.queries import CHUNKS_AND_FILES, admit, select_chunks
 from ..markdown import leading_headings
 from ..types import Hit
 
@@ -46,7 +47,7 @@ async def by_validity(snapshot: Snapshot, query: Query, hits: Sequence[Hit]) -> 
     """Return the hits, best first, with each successor above what it supersedes: added if it was not found."""
     ranking = _Ranking(snapshot, query)
     if query.as_of is not None:
-        since = await _valid_since(snapshot.connection, query.source)
+        since = await _valid_since(snapshot.connection, query.sources)
         hits = [hit for hit in hits if since.get(hit.chunk.metadata.get("id", ""), date.min) <= query.as_of]
     for hit in hits:
         ranking.hits[hit.chunk.id] = hit
@@ -56,18 +57,19 @@ async def by_validity(snapshot: Snapshot, query: Query, hits: Sequence[Hit]) -> 
     return ranking.best_first()
 
 
-async def _valid_since(connection: aiosqlite.Connection, source: str | None) -> dict[str, date]:
+async def _valid_since(connection: aiosqlite.Connection, sources: Sequence[str]) -> dict[str, date]:
     """Return since when entries are valid that supersede others, by their ids: the day until which the others were.
 
     The file of an entry may have no date, and then nothing else tells it.
 
-    :param source: the source that is searched: entries of other sources do not count.
+    :param sources: those that are searched: entries of others do not count.
     """
     since: dict[str, date] = {}
+    condition, parameters = source_filter(sources)
     rows = await connection.execute_fetchall(
         "SELECT superseded_by, valid_until FROM metadata WHERE superseded_by IS NOT NULL AND EXISTS "
-        f"(SELECT 1 FROM {CHUNKS_AND_FILES} WHERE metadata_id = metadata.id AND ? IN ('', files.source))",
-        (source or "",),
+        f"(SELECT 1 FROM {CHUNKS_AND_FILES} WHERE metadata_id = metadata.id AND {condition})",
+        parameters,
     )
     for id, until in rows:
         day = _day(until)
@@ -80,7 +82,7 @@ class _Ranking:
     """The hits of one search while they are judged, by the ids of their chunks."""
 
     def __init__(self, snapshot: Snapshot, query: Query) -> None:
-        self._connection = snapshot.connection
+        self._snapshot = snapshot
         self._query = query
         self._day = query.as_of or query.today or date.max
         self._steps: dict[int, int] = {}
@@ -120,11 +122,12 @@ class _Ranking:
         until = _day(chunk.metadata.get("valid_until"))
         if not name or (self._query.as_of and until and self._query.as_of < until):
             return None, ""  # it was valid on that day
+        condition, sources = source_filter(self._query.sources)
         found = await select_chunks(
-            self._connection,
-            f"WHERE chunks.id IN ({_NAMED}) AND chunks.id != ? AND coalesce(?, files.source) = files.source "
+            self._snapshot.connection,
+            f"WHERE chunks.id IN ({_NAMED}) AND chunks.id != ? AND {condition} "
             "ORDER BY files.path = ?, files.source != ?, chunks.id LIMIT 1",
-            (name, name, chunk.id, self._query.source, name, chunk.source),
+            (name, name, chunk.id, *sources, name, chunk.source),
         )
         if not found:
             return None, f"superseded by {name}, which does not exist"
@@ -132,7 +135,7 @@ class _Ranking:
         if self._query.as_of and successor.date and successor.date > self._query.as_of:
             return None, ""  # the successor was written later
         reason = f"superseded by {successor.path}:{successor.start_line + leading_headings(successor.text)}"
-        return successor if passes(self._query, successor) else None, reason
+        return successor if await admit(self._snapshot, self._query, [Hit(successor, 0.0)]) else None, reason
 
 
 def _day(text: str | None) -> date | None:

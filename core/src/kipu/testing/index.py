@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any, Self
 
 from ..index import schema
 from ..index.database import Connection
-from ..index.queries import filters, load_chunks
+from ..index.filters import filters, register_functions
+from ..index.queries import load_chunks
 from ..index.vectors import read_vectors
 from ..sqlite import choose_driver
 from ..types import Query, QueryEmbedding, VectorSpace
@@ -53,7 +54,13 @@ class ScratchIndex:
         :param create: whether to make the strategy's tables.
         """
         driver = choose_driver()
-        connection = Connection(lambda: driver.connect(path, isolation_level=None), iter_chunk_size=64)
+
+        def connect() -> Any:
+            connected = driver.connect(path, isolation_level=None)
+            register_functions(connected)
+            return connected
+
+        connection = Connection(connect, iter_chunk_size=64)
         async with connection:
             await connection.set_authorizer(connection.authorize)
             index = cls(connection, strategy, dimension)
@@ -148,8 +155,8 @@ class ScratchIndex:
     # --- kipu.types.Index ------------------------------------------------------------------------------------------
 
     def where(self, query: Query) -> tuple[str, list[Any]]:
-        """Return the query's filters as an SQL condition on ``kipu_files``, and its parameters."""
-        return filters(query, archived=False, files="kipu_files")
+        """Return the query's filters as an SQL condition on ``kipu_files`` and ``kipu_chunks``, and its parameters."""
+        return filters(query, archived=False, prefix="kipu_")
 
     async def chunks(self, ids: Iterable[int]) -> dict[int, StoredChunk]:
         """Load chunks by the ids of their rows, in the order given."""

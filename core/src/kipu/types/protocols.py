@@ -121,9 +121,10 @@ class Index(Protocol):
         ...
 
     def where(self, query: Query) -> tuple[str, list[Any]]:
-        """Return the query's filters as an SQL condition on ``kipu_files``, and its parameters.
+        """Return the query's filters as an SQL condition on ``kipu_files`` and ``kipu_chunks``, and its parameters.
 
-        Without filters they are ``("1", [])``.
+        Join both in the statement: tags and properties may be those of a file or of an entry. Without filters they are
+        ``("1", [])``. For a query with nothing but ``sources``, it is a condition on ``kipu_files.source`` alone.
         """
         ...
 

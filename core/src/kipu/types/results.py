@@ -72,21 +72,25 @@ class Query:
     """A search as the plugins see it.
 
     A strategy returns at most ``limit`` hits, more than the ``max_results`` that the caller will get, so that
-    post-processors have something to choose from. ``source``, ``since`` and ``until`` are filters, which
-    `Index.where` turns into SQL; both dates are included, and a date range leaves evergreen files out. ``as_of`` is the
-    day whose beliefs are asked for: what was written later is left out. ``today`` is the day of the search in the time
-    zone of the workspace. ``embedding`` is there where a strategy needs vectors, or uses
+    post-processors have something to choose from. The filters are turned into SQL by `Index.where`: ``sources`` are the
+    labels to search, all if there are none; ``since`` and ``until`` are both included, and leave files without a date
+    out; ``path`` is a pattern in the syntax of ``.gitignore``; ``tags`` and ``where``, pairs of a key and a value, must
+    all match. ``as_of`` is the day whose beliefs are asked for: what was written later is left out. ``today`` is the
+    day of the search in the time zone of the workspace. ``embedding`` is there where a strategy needs vectors, or uses
     one that does, and the query could be embedded.
     """
 
     text: str
     max_results: int = 6
     limit: int = 60
-    source: str | None = None
+    sources: Sequence[str] = ()
     since: date | None = None
     until: date | None = None
     as_of: date | None = None
     today: date | None = None
+    tags: Sequence[str] = ()
+    path: str | None = None
+    where: Sequence[tuple[str, str]] = ()
     embedding: QueryEmbedding | None = None
 
 

@@ -77,10 +77,6 @@ def sections(lines: Sequence[str], blocks: Iterable[Block]) -> list[Section]:
 
 def title_and_values(front_matter: FrontMatter) -> tuple[str, list[str]]:
     """Return the title in front matter, and the other values without their keys."""
-    title, values = "", []
-    for key, value in front_matter.pairs:
-        if key == "title" and not title:
-            title = " ".join(value[:_LONGEST_HEADING].strip("\"' ").split())
-        elif plain := value.lstrip("-#[{\"'>|+ \t").rstrip("]}\"', \t"):  # of lists, quotes and block scalars
-            values.append(plain)
-    return title, values
+    properties = front_matter.properties
+    title = " ".join(", ".join(properties.pop("title", ())).split())[:_LONGEST_HEADING]
+    return title, [" ".join(", ".join(values).split()) for values in properties.values() if values]

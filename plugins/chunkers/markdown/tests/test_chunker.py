@@ -340,18 +340,33 @@ def test_front_matter_is_context_of_the_first_chunk_and_its_title_a_heading():
     ]
 
 
+@pytest.mark.parametrize(
+    ("front_matter", "heading"),
+    [
+        ("title: >-\n  two\n  lines", "two lines"),
+        ("title: |\n  two\n  lines", "two lines"),
+        ("title: 'It''s fine' # comment", "It's fine"),
+        ("title: ~", ""),
+        ("meta:\n  title: X", ""),
+        ("title: Not: YAML", "Not: YAML"),
+    ],
+)
+def test_a_title_is_read_as_yaml_is(front_matter, heading):
+    assert [chunk.heading for chunk in cut(f"---\n{front_matter}\n---\ntext")] == [heading]
+
+
 def test_a_title_that_is_the_first_heading_is_not_repeated():
     assert [chunk.heading for chunk in cut("---\ntitle: Cache\n---\n# Cache\na\n# Other\nb")] == ["Cache", "Other"]
 
 
 def test_front_matter_may_be_toml():
-    assert cut('+++\ntitle = "Cache"\ntags = ["a", "b"]\n+++\nHello') == [Chunk("Hello", 5, 5, "Cache", 1, 'a", "b')]
+    assert cut('+++\ntitle = "Cache"\ntags = ["a", "b"]\n+++\nHello') == [Chunk("Hello", 5, 5, "Cache", 1, "a, b")]
 
 
 def test_long_front_matter_is_indexed_in_full():
     tags = [f"tag{number}" for number in range(1000)]
     (chunk,) = cut("\n".join(["---", "tags:", *(f"  - {tag}" for tag in tags), "---", "Hello"]))
-    assert chunk.context.split("\n") == tags
+    assert chunk.context.split(", ") == tags
 
 
 def test_front_matter_without_text_is_indexed_as_text():

@@ -15,7 +15,7 @@ import attrs
 
 from kipu import hookimpl
 from kipu.options import number, option
-from kipu.types import Hit, StrategyBase
+from kipu.types import Hit, Query, StrategyBase
 
 from . import candidates, tables
 from .candidates import Choice
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     import aiosqlite
 
-    from kipu.types import Index, Query, Register, StoredChunk, Strategy
+    from kipu.types import Index, Register, StoredChunk, Strategy
 
     from .ranking import Candidate, Corpus, Frequency
     from .tables import Condition
@@ -185,9 +185,7 @@ class Keyword(StrategyBase):
 
 def _sources(query: Query, index: Index) -> Condition:
     """Return the condition for the sources whose statistics count: those that the query names, or else all."""
-    if query.source is None:
-        return tables.EVERYWHERE
-    return index.where(attrs.evolve(query, since=None, until=None, as_of=None))
+    return index.where(Query(query.text, sources=query.sources)) if query.sources else tables.EVERYWHERE
 
 
 async def _measure(terms: Sequence[Term], index: Index, sources: Condition) -> tuple[Corpus, dict[Term, Frequency]]:

@@ -244,9 +244,10 @@ async def test_filters_apply_before_the_limit(workspace):
     for day in range(1, 21):
         await workspace.add(f"redis note {day}", path=f"memory/agent/2026-03-{day:02}.md", date=date(2026, 3, day))
     await workspace.add("redis for the team", path="memory/team/evergreen.md")
-    assert await workspace.texts("redis", source="team") == ["redis for the team"]
+    assert await workspace.texts("redis", sources=["team"]) == ["redis for the team"]
     assert await workspace.texts("redis", since=date(2026, 3, 20), limit=5) == ["redis note 20"]
     assert await workspace.texts("redis", since=date(2026, 3, 7), until=date(2026, 3, 7)) == ["redis note 7"]
+    assert await workspace.texts("redis", path="agent/*-07.md", limit=1) == ["redis note 7"]
     assert len(await workspace.search("redis", limit=4)) == 4
     assert await workspace.search("redis", limit=0) == []
 

@@ -124,21 +124,22 @@ SOME_WORDS = st.lists(st.sampled_from(["redis", "walnut", "ZX-99817", "東京", 
 @pytest.mark.slow
 @given(mine=st.lists(SOME_WORDS, min_size=1, max_size=6), others=st.lists(SOME_WORDS, max_size=6), query=SOME_WORDS)
 @settings(deadline=None, max_examples=100)
-def test_a_source_is_searched_as_if_there_were_no_other(new_workspace, mine, others, query):
+def test_sources_are_searched_as_if_there_were_no_others(new_workspace, mine, others, query):
     async def check() -> None:
         async with new_workspace() as shared, new_workspace() as alone:
             for number, (text, other) in enumerate(itertools.zip_longest(mine, others, fillvalue=())):
                 await shared.add(" ".join(other), path=f"memory/other/{number % 2}.md", heading="redis")
                 for index in (shared, alone) if number < len(mine) else ():
-                    await index.add(" ".join(text), path=f"memory/mine/{number % 3}.md", context="walnut")
-            asked = " ".join(query)
-            found = [(hit.chunk.path, hit.chunk.text, hit.score) for hit in await shared.search(asked, source="mine")]
+                    folder = ("mine", "too")[number % 2]
+                    await index.add(" ".join(text), path=f"memory/{folder}/{number % 3}.md", context="walnut")
+            asked, sources = " ".join(query), ["mine", "too"]
+            found = [(hit.chunk.path, hit.chunk.text, hit.score) for hit in await shared.search(asked, sources=sources)]
             expected = [
                 [(hit.chunk.path, hit.chunk.text, hit.score) for hit in await alone.search(asked, **options)]
-                for options in ({"source": "mine"}, {})
+                for options in ({"sources": sources}, {})
             ]
             assert found == expected[0]
-            # Without a source, FTS5 adds up the same numbers.
+            # Without sources, FTS5 adds up the same numbers.
             assert [each[:2] for each in found] == [each[:2] for each in expected[1]]
             assert [each[2] for each in found] == pytest.approx([each[2] for each in expected[1]])
 

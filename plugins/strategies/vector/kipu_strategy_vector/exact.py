@@ -59,7 +59,10 @@ async def scan(
 
     condition, parameters = where
     # CROSS JOIN keeps SQLite from going through all vectors once for each file.
-    filtered = "kipu_files CROSS JOIN kipu_vectors ON kipu_vectors.file_id = kipu_files.id"
+    filtered = (
+        "kipu_files CROSS JOIN kipu_chunks ON kipu_chunks.file_id = kipu_files.id "
+        "CROSS JOIN kipu_vectors ON kipu_vectors.chunk_id = kipu_chunks.id"
+    )
     statement = f"""
         SELECT chunk_id, vector FROM {"kipu_vectors" if condition == "1" else filtered}
         WHERE space_id = ? AND ({condition}) AND length(vector) = {4 * embedding.space.dimension}"""

@@ -63,10 +63,13 @@ async def test_filters_apply_before_the_limit(workspace):
     await workspace.add(vectors=[[1, 0, number / 1000, 0] for number in range(300)], path="memory/agent/near.md")
     [far] = await workspace.add(vectors=[NORTH_EAST], path="memory/team/far.md")
     [dated] = await workspace.add(vectors=[NORTH_EAST], path="memory/agent/2026-03-20.md", date=date(2026, 3, 20))
-    assert [id for id, _ in await workspace.found(EAST, source="team", limit=1)] == [far]
+    [rare] = await workspace.add("about #rare/things", vectors=[NORTH_EAST], path="memory/agent/rare.md")
+    for filters in ({"tags": ["rare"]}, {"path": "rare.md"}):
+        assert [id for id, _ in await workspace.found(EAST, limit=1, **filters)] == [rare]
+    assert [id for id, _ in await workspace.found(EAST, sources=["team"], limit=1)] == [far]
     assert [id for id, _ in await workspace.found(EAST, since=date(2026, 3, 20), limit=1)] == [dated]
     assert await workspace.found(EAST, until=date(2026, 3, 19)) == []
-    assert await workspace.found(EAST, source="missing") == []
+    assert await workspace.found(EAST, sources=["missing"]) == []
 
 
 async def test_a_query_without_a_vector_finds_nothing(workspace):
