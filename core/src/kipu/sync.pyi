@@ -5,7 +5,7 @@ from .indexing.indexer import ignore_progress
 from .plugins.manager import Plugins
 from .types import Change, Compacted, FileInfo, Flushed, IndexReport, Note, PostProcessor, Recall, Receipt, SearchResult, SearchResults, Status, StoredChunk, Strategy
 from .watch import Event, FileSummary
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from datetime import date, timedelta
 from pathlib import Path
 from typing import Any
@@ -57,7 +57,7 @@ class Memory:
         end: int | None = None,
         expected: str | None = None,
     ) -> Note: ...
-    def files(self, source: str | None = None) -> list[FileInfo]: ...
+    def files(self, source: str | Sequence[str] | None = None, **filters: Any) -> list[FileInfo]: ...
     def find_chunk(self, chunk: str) -> StoredChunk: ...
     def flush(
         self,
@@ -127,7 +127,10 @@ class Memory:
         max_results: int | None = None,
         min_score: float | None = None,
         strategy: str | None = None,
-        source: str | None = None,
+        source: str | Sequence[str] | None = None,
+        tag: str | Sequence[str] | None = None,
+        path: str | os.PathLike[str] | None = None,
+        where: Mapping[str, Any] | None = None,
         since: date | str | None = None,
         until: date | str | None = None,
         as_of: date | str | None = None,
