@@ -104,6 +104,7 @@ CLAUDE_CODE: list[Any] = [
     {"type": "assistant", "isSidechain": True, "message": {"role": "assistant", "content": "SUB-AGENT"}},
     {"type": "user", "message": {"content": "<command-name>/x</command-name>\n<command-message>x</command-message>"}},
     {"type": "system", "subtype": "local_command", "content": "SYSTEM"},
+    {"type": "assistant", "isApiErrorMessage": True, "message": {"content": [{"type": "text", "text": "ERROR"}]}},
 ]  # fmt: skip
 
 

@@ -251,6 +251,7 @@ def bring(workspace: Path) -> Callable[..., None]:
 @pytest.mark.parametrize(
     "path",
     [
+        "memory//a.md",
         "../out.md",
         "/OUTSIDE/out.md",
         "kipu.toml",
@@ -300,7 +301,17 @@ async def test_a_record_that_kipu_did_not_write_is_never_followed(workspace, bri
 
 
 @pytest.mark.parametrize(
-    "text", ["", "{", "[]", "null", '["0123abcd", "edit", "today", "", []]', "[" * 100_000, "\xff"]
+    "text",
+    [
+        "",
+        "{",
+        "[]",
+        "null",
+        '["0123abcd", "edit", "0001-01-01T00:00:00+14:00", "", [["memory/a.md", "", "", 0, 0, "", null]]]',
+        '["0123abcd", "edit", "today", "", []]',
+        "[" * 100_000,
+        "\xff",
+    ],
 )
 async def test_what_is_no_record_is_left_out(workspace, files, text):
     (workspace / ".kipu/undo").mkdir(parents=True)

@@ -6,8 +6,8 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-# Of Claude Code: what it wrote in the user's name, what sub-agents said, and what sums up the messages before.
-_NOT_SAID = ("isMeta", "isSidechain", "isCompactSummary")
+# Of Claude Code: what it wrote in the user's name or the model's, what sub-agents said, and summaries of what is above.
+_NOT_SAID = ("isMeta", "isApiErrorMessage", "isSidechain", "isCompactSummary")
 _INJECTED = re.compile(
     r"\s*+(?:<(?P<tag>system-reminder|environment_context|user_instructions|command-name|command-message|"
     r"local-command-caveat|local-command-stdout|local-command-stderr)>.*?</(?P=tag)>|# AGENTS\.md instructions .*)\s*+",

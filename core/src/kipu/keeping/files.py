@@ -50,6 +50,7 @@ def is_memory_file(workspace: Workspace, real: str) -> bool:
         and workspace.allows(real)
         and is_memory_file_name(name)
         and os.path.realpath(folder) == folder
+        and os.path.join(folder, name) == real  # no second slash
     )
 
 

@@ -38,6 +38,7 @@ _KIND = re.compile(r"[a-z ]{1,40}")
 RECORD = re.compile(rf"{re.escape(HIDDEN_FOLDER)}/undo/{_NAME.pattern}")
 """The path of a record."""
 
+_INVALID = OSError, ValueError, TypeError, AttributeError, LookupError, OverflowError, RecursionError
 _DIGEST = re.compile("([0-9a-f]{64})?")
 _MAX_BYTES = 256_000_000
 
@@ -144,13 +145,14 @@ class History:
 
     def _read(self, path: str) -> Record | None:
         """Return a record; None if Kipu did not write it: a cloned workspace may bring any."""
-        with contextlib.suppress(OSError, ValueError, TypeError, AttributeError, LookupError, RecursionError):
+        with contextlib.suppress(*_INVALID):
             data = read_regular(path, _MAX_BYTES)
             name, kind, time, undoes, rows = json.loads(data.decode("utf-8", "surrogateescape"))
             record = Record(name, kind, time, undoes, [Patch(*row) for row in rows])
-            datetime.fromisoformat(time)
+            datetime.fromisoformat(time).astimezone()
             is_named = _NAME.fullmatch(f"00000000-{name}.json") and _KIND.fullmatch(kind)
-            if is_named and record.files and all(map(self._is_ours, record.files)):
+            is_one_each = 0 < len(record.files) == len(set(map(self.real_of, record.files)))
+            if is_named and is_one_each and all(map(self._is_ours, record.files)):
                 return record
         return None
 
