@@ -205,7 +205,10 @@ class History:
         for patch in reversed(record.files):  # what was removed last comes back first: a text is never in no file
             real, name = self.real_of(patch), self.name_of(patch)
             if not is_inside(real, self._root):  # a cloned workspace may bring a record, and a kipu.toml that allows it
-                raise MemoryFileError(f"{name} is outside the workspace, where Kipu undoes no change: edit it by hand.")
+                raise MemoryFileError(
+                    f"{name} is outside the workspace, where Kipu undoes no change. Edit it by hand, or undo another "
+                    "change: kipu undo --list"
+                )
             data, _ = read_file(self._context.workspace, real, name)
             if digest(data) != patch.after:
                 raise FileChangedError(
