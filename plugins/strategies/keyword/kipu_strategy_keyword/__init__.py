@@ -79,7 +79,7 @@ class Keyword(StrategyBase):
     @property
     def schema_version(self) -> int:
         """The version of the tables and of what becomes a token."""
-        return 2
+        return 3
 
     async def create(self, connection: aiosqlite.Connection) -> None:
         """Create empty tables."""
@@ -178,7 +178,7 @@ class Keyword(StrategyBase):
         else:
             known = {term.expression: frequency for term, frequency in frequencies.items()}
             having = [known[expression] for expression in expressions]
-        idfs = [candidates.idf(corpus.chunks, each.chunks) for each in having]
+        idfs = [candidates.idf(corpus.chunks, each.rows) for each in having]
         further = tables.EVERYWHERE if where == sources else where
         return await candidates.best_of_sources(connection, choice, idfs, weights, sources, further, limit)
 
@@ -191,7 +191,8 @@ def _sources(query: Query, index: Index) -> Condition:
 async def _measure(terms: Sequence[Term], index: Index, sources: Condition) -> tuple[Corpus, dict[Term, Frequency]]:
     """Return the size of the sources, and how frequent each of the terms is there."""
     corpus = await tables.measure_corpus(index.connection, sources)
-    found = await tables.measure_frequencies(index.connection, [term.expression for term in terms], sources)
+    expressions = [term.expression for term in terms]
+    found = await tables.measure_frequencies(index.connection, expressions, sources)
     return corpus, dict(zip(terms, found, strict=True))
 
 
@@ -209,9 +210,9 @@ def _choices(terms: Terms, frequencies: Mapping[Term, Frequency]) -> list[Choice
 
 def _searched(frequencies: Mapping[Term, Frequency]) -> tuple[Sequence[Term], Sequence[Term]]:
     """Return the terms that are anywhere, rarest first, and those of them whose every occurrence may be visited."""
-    found = [term for term in frequencies if frequencies[term].chunks]
-    known = sorted(found, key=lambda term: frequencies[term].chunks)[:MAXIMUM_SEARCHED]
-    visited = list(itertools.accumulate(frequencies[term].chunks for term in known))
+    found = [term for term in frequencies if frequencies[term].rows]
+    known = sorted(found, key=lambda term: frequencies[term].rows)[:MAXIMUM_SEARCHED]
+    visited = list(itertools.accumulate(frequencies[term].rows for term in known))
     return known, known[: max(bisect.bisect_right(visited, MAXIMUM_VISITED), (len(known) + 1) // 2)]
 
 

@@ -26,6 +26,9 @@ __all__ = ["Candidate", "Corpus", "Frequency", "Weights", "cover", "has_any", "r
 
 K1 = 1.2
 B = 0.75
+LONGEST = 2.5
+"""How many times the mean length a chunk or a file has at most: a long file is about more, and not less relevant."""
+
 AROUND = 0.5
 """The worth of a chunk that has no word of the query itself, but is beside one that has."""
 
@@ -49,10 +52,16 @@ class Corpus(NamedTuple):
 
 
 class Frequency(NamedTuple):
-    """How many chunks and files a term is in."""
+    """How frequent a term is.
+
+    A path is kept with every chunk of its file, but says a word only once: ``chunks`` have the term elsewhere, and
+    ``named`` files in their path. ``files`` and ``rows`` are all files and chunks that have it.
+    """
 
     chunks: int
     files: int
+    named: int
+    rows: int
 
 
 class Candidate(NamedTuple):
@@ -78,15 +87,33 @@ class Candidate(NamedTuple):
         return f"{self.text}{self.context}{self.heading}{self.identifiers}{self.path}"
 
 
-class _Found(NamedTuple):
-    """The terms of a query in a chunk.
+class _Match(NamedTuple):
+    """A term of the query in a chunk.
 
-    For each: its number, how often it occurs (weighted), how often it adds to the file, and the share of it that is
-    covered: 1, or 0.5 where only the context has it.
+    ``weighted`` is how often it occurs, ``by_chunk`` and ``by_path`` how often the chunk and the path add it to the
+    file; ``own`` if more than the context has it; ``covered`` is the share of it that counts as found.
     """
 
+    number: int
+    weighted: float
+    by_chunk: int
+    by_path: int
+    own: bool
+    covered: float
+
+
+class _Found(NamedTuple):
+    """The terms of a query in a chunk."""
+
     candidate: Candidate
-    terms: list[tuple[int, float, int, float]]
+    terms: list[_Match]
+
+
+class _Needle(NamedTuple):
+    """What shows a term in a text of tokens, and what the term counts where only the path has it."""
+
+    text: str
+    in_path: float
 
 
 def rank(
@@ -102,8 +129,12 @@ def rank(
     ``frequencies`` has every term of the query, including those that are nowhere. ``others`` are ranked with the
     candidates, on their scale, which they do not change.
     """
-    needles = [term.needle for term in frequencies]
-    chunk_idfs = [_idf(corpus.chunks, frequency.chunks) for frequency in frequencies.values()]
+    chunk_idfs = [_term_idf(corpus, frequency) for frequency in frequencies.values()]
+    path_idfs = [_idf(corpus.files, frequency.named) for frequency in frequencies.values()]
+    needles = [
+        _Needle(term.needle, min(1.0, path_idf / idf))
+        for term, idf, path_idf in zip(frequencies, chunk_idfs, path_idfs, strict=True)
+    ]
     file_idfs = [_idf(corpus.files, frequency.files) for frequency in frequencies.values()]
     found = [_find(candidate, needles, weights) for candidate in candidates]
     added = [_find(other, needles, weights) for other in others]
@@ -113,9 +144,9 @@ def rank(
     relevance = []
     for chunk in (*found, *added):
         held = saturation(chunk.candidate.length)
-        own = sum(chunk_idfs[number] * _saturated(weighted, held) for number, weighted, _, _ in chunk.terms)
+        own = sum(chunk_idfs[term.number] * _saturated(term.weighted, held) for term in chunk.terms)
         value = own + weights.file * files[chunk.candidate.file]
-        relevance.append(value if any(covered == 1.0 for _, _, _, covered in chunk.terms) else value * AROUND)
+        relevance.append(value if any(term.own for term in chunk.terms) else value * AROUND)
     best = max(range(len(found)), key=relevance.__getitem__)
     if not relevance[best]:
         return []
@@ -142,18 +173,20 @@ def cover(terms: Iterable[Term], frequencies: Mapping[Term, Frequency], corpus: 
     return min(1.0, sum(idfs[term] for term in terms) / sum(idfs.values()))
 
 
-def _find(candidate: Candidate, needles: Sequence[str], weights: Weights) -> _Found:
+def _find(candidate: Candidate, needles: Sequence[_Needle], weights: Weights) -> _Found:
     # str.count passes over every second one of equal tokens in a row: such a count is saturated anyway.
     whole = candidate.whole
     terms = []
-    for number, needle in enumerate(needles):
+    for number, (needle, in_path) in enumerate(needles):
         if needle in whole:
             text = candidate.text.count(needle) + candidate.identifiers.count(needle)
             heading = candidate.heading.count(needle)
             context = candidate.context.count(needle)
             path = candidate.path.count(needle)
-            weighted = text + weights.heading * heading + weights.context * context + weights.path * path
-            terms.append((number, weighted, text + (heading > 0), 1.0 if text or heading or path else 0.5))
+            weighted = text + weights.heading * heading + weights.context * context + weights.path * in_path * path
+            covered = 1.0 if text or heading else max(0.5 * (context > 0), in_path * (path > 0))
+            own = bool(text or heading or path)
+            terms.append(_Match(number, weighted, text + (heading > 0), int(path > 0), own, covered))
     return _Found(candidate, terms)
 
 
@@ -164,8 +197,8 @@ def _relevance_of_files(found: Sequence[_Found], idfs: Sequence[float], corpus: 
     for chunk in found:
         lengths[chunk.candidate.file] = chunk.candidate.file_length
         of_file = occurrences.setdefault(chunk.candidate.file, {})
-        for number, _, in_file, _ in chunk.terms:
-            of_file[number] = of_file.get(number, 0) + in_file
+        for term in chunk.terms:
+            of_file[term.number] = of_file.get(term.number, term.by_path) + term.by_chunk
     saturation = _saturation(corpus.text_length / max(1, corpus.files))
     relevance = {}
     for file, of_file in occurrences.items():
@@ -179,8 +212,8 @@ def _coverage(chunk: _Found, found: Sequence[_Found], idfs: Sequence[float]) -> 
     covered: dict[int, float] = {}
     for other in found:
         if other.candidate.file == chunk.candidate.file:
-            covered.update((number, 0.5) for number, _, _, _ in other.terms)
-    covered.update((number, share) for number, _, _, share in chunk.terms)
+            covered.update((term.number, 0.5) for term in other.terms)
+    covered.update((term.number, term.covered) for term in chunk.terms)
     return sum(idfs[number] * share for number, share in covered.items()) / sum(idfs)
 
 
@@ -191,6 +224,13 @@ def _satisfied(candidate: Candidate, required: Sequence[Term]) -> int:
     return sum(term.needle in literal for term in required)
 
 
+def _term_idf(corpus: Corpus, frequency: Frequency) -> float:
+    """Return the idf of a term: by the chunks that have it, or by the files if it stands in paths only."""
+    if frequency.chunks or not frequency.named:
+        return _idf(corpus.chunks, frequency.chunks)
+    return _idf(corpus.files, frequency.named)
+
+
 def _idf(total: int, frequency: int) -> float:
     frequency = min(frequency, total)
     return math.log(1 + (total - frequency + 0.5) / (frequency + 0.5))
@@ -198,7 +238,7 @@ def _idf(total: int, frequency: int) -> float:
 
 def _saturation(mean_length: float) -> Callable[[int], float]:
     """Return the function from a length to what BM25 adds to an occurrence count below the fraction line."""
-    return lambda length: K1 * (1 - B + B * length / max(1.0, mean_length))
+    return lambda length: K1 * (1 - B + B * min(LONGEST, length / max(1.0, mean_length)))
 
 
 def _saturated(count: float, saturation: float) -> float:

@@ -145,11 +145,11 @@ def _rows(
     """Yield the row of each chunk, and append its id, its lengths and its path to ``lengths``."""
     for chunk in chunks:
         path, heading, context, text = map(tokens.fold, (chunk.path, chunk.heading, chunk.context, chunk.text))
-        in_path = tokens.words(_distinctive(path))
+        in_path = [*tokens.words(_distinctive(path)), *tokens.identifiers(path)]
         in_heading = tokens.words(heading)
         in_context = [word for word in tokens.words(context) if word not in tokens.STOP_WORDS]
         in_text = tokens.words(text)
-        literal = tokens.identifiers(f"{path} {heading} {text}")
+        literal = tokens.identifiers(f"{heading} {text}")
         join = " ".join
         yield chunk.id, join(in_path), join(in_heading), join(in_context), join(in_text), join(literal)
         length = len(in_path) + len(in_heading) + len(in_context) + len(in_text)
@@ -181,26 +181,37 @@ async def measure_frequencies(
 ) -> list[Frequency]:
     """Return how many chunks and files of these sources match each of the FTS5 expressions.
 
-    The number of files is estimated from the first 2,000 chunks: it hardly matters for a term that common.
+    Numbers of files are estimated from the first 2,000 chunks: they hardly matter for a term that common.
     """
-    found = [Frequency(0, 0)] * len(expressions)
-    values = ", ".join(f"({number}, ?)" for number in range(len(expressions)))
+    found = [Frequency(0, 0, 0, 0)] * len(expressions)
     only, parameters = within(sources)
     joined = "keyword CROSS JOIN keyword_chunks ON keyword_chunks.id = keyword.rowid"
-    statement = f"""
-        WITH term(number, expression) AS (VALUES {values})
-        SELECT number, (
-            SELECT count(*) FROM {joined if only else "keyword"} WHERE keyword MATCH expression {only}
-        ), (
-            SELECT count(DISTINCT file) FROM (
-                SELECT keyword_chunks.file AS file FROM {joined}
-                WHERE keyword MATCH expression {only} LIMIT {_SAMPLE}
-            )
-        )
-        FROM term"""
-    for number, chunks, files in await connection.execute_fetchall(statement, [*expressions, *parameters, *parameters]):
-        found[number] = Frequency(chunks, round(files * max(1.0, chunks / _SAMPLE)))
+
+    async def measure(numbers: Sequence[int], *columns: str) -> list[tuple[int, ...]]:
+        """Return for each number the chunks and the files that have its expression in each of the columns."""
+        counts = [
+            f"""(SELECT count(*) FROM {joined if only else "keyword"} WHERE keyword MATCH {each} {only}),
+            (SELECT count(DISTINCT file) FROM (
+                SELECT keyword_chunks.file AS file FROM {joined} WHERE keyword MATCH {each} {only} LIMIT {_SAMPLE}
+            ))"""
+            for each in (f"'{each} (' || expression || ')'" if each else "expression" for each in columns)
+        ]
+        values = ", ".join(f"({number}, ?)" for number in numbers)
+        statement = f"WITH term(number, expression) AS (VALUES {values}) SELECT number, {', '.join(counts)} FROM term"
+        given = [*(expressions[number] for number in numbers), *[*parameters] * 2 * len(columns)]
+        return list(await connection.execute_fetchall(statement, given))  # type: ignore[arg-type]
+
+    for number, rows, files, in_path, files_named in await measure(range(len(expressions)), "", "{path} :"):
+        found[number] = Frequency(rows, _estimate(rows, files), _estimate(in_path, files_named), rows)
+    named = [number for number, frequency in enumerate(found) if frequency.named]
+    for number, chunks, _ in await measure(named, "- path :") if named else ():
+        found[number] = found[number]._replace(chunks=chunks)
     return found
+
+
+def _estimate(rows: int, files: int) -> int:
+    """Return the number of files, from that among the first 2,000 rows."""
+    return round(files * max(1.0, rows / _SAMPLE))
 
 
 def within(sources: Condition) -> Condition:

@@ -79,6 +79,22 @@ async def test_a_file_that_is_about_the_question_lifts_its_chunks(workspace):
     assert deploys == ["memory/kubernetes.md", "memory/lone.md"]
 
 
+@pytest.mark.parametrize(("sections", "others"), [(5, 3), (20, 20), (120, 50), (5, 1_000)])
+@pytest.mark.parametrize(
+    ("path", "heading"), [("memory/postgres.md", ""), ("memory/db.md", ""), ("memory/db.md", "Postgres")]
+)
+async def test_a_long_file_on_the_subject_is_found_by_the_chunk_that_has_all_words(
+    workspace, path, heading, sections, others
+):
+    words = "alder basin cobalt drift ember fjord grove hazel inlet jetty kelp lumen mango nectar oasis pebble".split()
+    best = "Postgres backup runs at two."
+    await workspace.add(best, *(" ".join(words * 3) for _ in range(sections)), path=path, heading=heading)
+    await workspace.add("Backup of the phone is weekly.", path="memory/phone.md")
+    for number in range(others):
+        await workspace.add(f"{' '.join(words[number % 7 :])} {number}", path=f"memory/note{number}.md")
+    assert (await workspace.texts("postgres backup"))[0] == best
+
+
 # --- Identifiers and phrases ---------------------------------------------------------------------------------------
 
 

@@ -118,7 +118,9 @@ def test_what_was_removed_leaves_no_trace(new_workspace, kept, gone, query):
 
 
 # Few words, so that several texts have the same ones.
-SOME_WORDS = st.lists(st.sampled_from(["redis", "walnut", "ZX-99817", "東京", "a b", "c++", "x_y"]), max_size=9)
+SOME_WORDS = st.lists(
+    st.sampled_from(["redis", "walnut", "ZX-99817", "東京", "a b", "c++", "x_y", "mine", "1.md"]), max_size=9
+)
 
 
 @pytest.mark.slow
