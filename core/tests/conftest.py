@@ -64,6 +64,7 @@ def meaning(config: Callable[..., MemoryConfig], embedder: ScriptedEmbedder) -> 
     def meaning(embedder: Any = embedder, **search: Any) -> Memory:
         memory = Memory(config(index={"embedder": embedder}, **({"strategy": VectorStrategy()} | search)))
         memory._synchronizer.embeddings.backoff = (0.0, 0.0, 0.0)
+        memory._synchronizer.embeddings.start_stopwatch = lambda: lambda: 0.0  # a slow machine is no failure
         return memory
 
     return meaning

@@ -243,8 +243,8 @@ class Memory:
     ) -> SearchResults:
         """Find what the memory says about ``query``, of which the first 10,000 characters are searched, best first.
 
-        What changed on disk is indexed first. Of what is not embedded yet, a part is embedded first, and the rest in
-        the background.
+        What changed on disk is indexed first. What is not embedded yet is embedded for about a second first, and the
+        rest in the background.
 
         :param max_results: how many results at most; by default as configured (6).
         :param min_score: leave out results with a lower score in [0, 1].
@@ -266,7 +266,7 @@ class Memory:
         :param explain: give each result an ``explanation``: its rank and score by strategy, and each stage's change.
         :param explain_path: say in ``results.absence`` why that file, relative to the workspace, is not among them.
         :param on_progress: called with the number of files done and of those that must be read first.
-        :param on_embedding: called with the number of chunks done and of those that are embedded first.
+        :param on_embedding: called with the number of chunks embedded and of those that had no vector.
         :param options: per-call options of installed plugins; each switches its component on for this search.
         :raises QueryError: an argument has an invalid value.
         :raises OutsideScopeError: the source belongs to another scope.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kipu.cli.output import escape
+from kipu.cli.output import Progress, escape, figures
 
 WITH_JSON = [
     ("index",),
@@ -75,6 +75,29 @@ def test_with_json_errors_are_on_stderr_and_stdout_is_empty(kipu, write, argumen
 )
 def test_control_characters_are_escaped(text, shown):
     assert escape(text) == shown
+
+
+@pytest.mark.parametrize(
+    ("done", "total", "seconds", "shown"),
+    [
+        (0, 5000, 0.4, "0 of 5,000, 0 s"),
+        (0, 5000, 3.2, "0 of 5,000, 3 s"),
+        (120, 5000, 3.0, "120 of 5,000, 40 a second, 2:02 left"),
+        (3, 25, 2.0, "3 of 25, 1.5 a second, 0:15 left"),
+        (5000, 5000, 60.0, "5,000 of 5,000, 83 a second, 0:00 left"),
+    ],
+)
+def test_progress_has_counts_rate_and_time_left(done, total, seconds, shown):
+    assert figures(done, total, seconds) == shown
+
+
+def test_progress_is_shown_on_a_terminal_only(capsys, monkeypatch):
+    monkeypatch.setenv("TTY_COMPATIBLE", "1")
+    for shown in (False, True):
+        with Progress("Embedding", shown=shown) as update:
+            update(0, 5000)
+            update(2500, 5000)
+        assert ("2,500 of 5,000" in capsys.readouterr().err) is shown
 
 
 def test_line_feeds_can_be_kept():

@@ -7,7 +7,7 @@ import threading
 from typing import Any
 
 import pytest
-from embedders import OtherEmbedder, answering, fill, named
+from embedders import OtherEmbedder, answering, fill, named, short_of_time
 
 from kipu.errors import (
     EmbedderBusyError,
@@ -55,16 +55,45 @@ async def test_without_a_strategy_that_needs_vectors_nothing_is_embedded(meaning
 async def test_a_search_leaves_most_to_the_background(meaning, write):
     fill(write, 300)
     async with meaning(HashingEmbedder(dimension=2048)) as memory:
-        memory._synchronizer.embeddings.search_embeds = 64
+        short_of_time(memory)
         results = await memory.search("note299")
         assert results[0].path == "memory/299.md"  # the newest come first
-        assert results.pending_vectors == 236
+        assert results.pending_vectors == 292
         assert results.notices == [
-            "236 chunks are not embedded yet, and found by keywords only. To embed all: kipu index"
+            "292 chunks are not embedded yet, and found by keywords only. That goes on in the background."
         ]
         await memory._synchronizer.embeddings._background
         results = await memory.search("note3")
         assert (results[0].path, results.pending_vectors, results.notices) == ("memory/003.md", 0, [])
+
+
+@pytest.mark.parametrize(
+    ("seconds_per_text", "batches"), [(1 / 64, [8, 16, 32, 8]), (1 / 1024, [8, 16, 32, 64, 64, 64, 52]), (5, [8])]
+)
+async def test_a_search_embeds_for_about_a_second_in_growing_batches(meaning, write, seconds_per_text, batches):
+    fill(write, 300)
+    embedder = HashingEmbedder()
+
+    def start_stopwatch() -> Any:
+        before = sum(map(len, embedder.calls))
+        return lambda: (sum(map(len, embedder.calls)) - before) * seconds_per_text
+
+    async with meaning(embedder) as memory:
+        memory._synchronizer.embeddings.start_stopwatch = start_stopwatch
+        memory._synchronizer.embeddings._in_background = False
+        results = await memory.search("note299")
+        assert [len(call) for call in embedder.calls[:-1]] == batches  # the last one is the query
+        assert results.pending_vectors == 300 - sum(batches)
+        assert len(results.notices) == (sum(batches) < 300)
+
+
+async def test_progress_begins_at_once_and_goes_on_with_each_batch(meaning, write):
+    fill(write, 100)
+    write("memory/copy.md", "note1 about topic1\n")
+    seen: list[tuple[int, int]] = []
+    async with meaning(HashingEmbedder(batch_size=40)) as memory:
+        await memory.index(on_embedding=lambda *done: seen.append(done))
+    assert seen == [(0, 101), (40, 101), (80, 101), (101, 101)]
 
 
 async def test_notices_of_the_background_wait_for_the_next_call(meaning, write):
@@ -75,7 +104,7 @@ async def test_notices_of_the_background_wait_for_the_next_call(meaning, write):
             raise ValueError("no threes")
 
     async with meaning(ScriptedEmbedder(script=[refuse])) as memory:
-        memory._synchronizer.embeddings.search_embeds = 64
+        short_of_time(memory)
         first = list((await memory.search("note99")).notices)
         await memory._synchronizer.embeddings._background
         notices = (await memory.search("note99")).notices
@@ -210,12 +239,12 @@ async def test_closing_ends_the_background(meaning, write):
 
     embedder = ScriptedEmbedder(script=[hang_in_the_background])
     async with meaning(embedder) as memory:
-        memory._synchronizer.embeddings.search_embeds = 64
+        short_of_time(memory)
         await memory.search("note1")
         await started.wait()
     assert embedder.closed == 1
     async with meaning(HashingEmbedder()) as memory:
-        assert (await memory.index()).embedded == 236
+        assert (await memory.index()).embedded == 292
 
 
 async def test_closing_ends_indexing(meaning, write):

@@ -6,7 +6,7 @@ from typing import Any
 
 import attrs
 import pytest
-from embedders import OtherEmbedder, fill, named
+from embedders import OtherEmbedder, fill, named, short_of_time
 
 from kipu.errors import (
     EmbedderError,
@@ -68,12 +68,12 @@ async def test_an_earlier_embedder_answers_until_the_new_one_has_caught_up(meani
     async with named(meaning("hashing"), hashing=HashingEmbedder) as memory:
         await memory.index()
     async with named(meaning("other"), hashing=HashingEmbedder, other=OtherEmbedder) as memory:
-        memory._synchronizer.embeddings.search_embeds = 64
+        short_of_time(memory)
         memory._synchronizer.embeddings._in_background = False
         results = await memory.search("note3")
         assert (results[0].path, results.degraded) == ("memory/003.md", False)
         assert results.notices == [
-            'The embedder changed. Until "other" has embedded the remaining 236 of 300 chunks, "hashing" answers. '
+            'The embedder changed. Until "other" has embedded the remaining 292 of 300 chunks, "hashing" answers. '
             "To embed them now: kipu index"
         ]
         await memory.index()

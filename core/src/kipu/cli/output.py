@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from ..types import SkippedFile
 
-__all__ = ["LINES", "Output", "count", "escape", "missing_folder"]
+__all__ = ["LINES", "Output", "count", "escape", "figures", "missing_folder"]
 
 LINES = "\n\t"  # the control characters that a text of several lines may have
 
@@ -123,9 +123,9 @@ def _is_control(char: str) -> bool:
 
 
 class Progress:
-    """A progress bar for long work; short work is done before a bar could be read."""
+    """A progress bar for long work, with counts, rate and time left; short work is done before it could be read."""
 
-    _FEWEST = 100
+    _FEWEST = 20
 
     def __init__(self, what: str, *, shown: bool) -> None:
         self._what = what
@@ -145,12 +145,30 @@ class Progress:
             return
         if self._bar is None:
             from rich.console import Console
+            from rich.progress import BarColumn, ProgressColumn, Task, TextColumn
             from rich.progress import Progress as Bar
+            from rich.text import Text
 
-            self._bar = Bar(console=Console(stderr=True), transient=True)
+            class Figures(ProgressColumn):
+                """What `figures` says. The bar is drawn ten times a second, also between two updates."""
+
+                def render(self, task: Task) -> Text:
+                    return Text(figures(int(task.completed), int(task.total or 0), task.elapsed or 0.0))
+
+            columns = (TextColumn("{task.description}"), BarColumn(), Figures())
+            self._bar = Bar(*columns, console=Console(stderr=True), transient=True)
             self._task = self._bar.add_task(self._what, total=total)
             self._bar.start()
         self._bar.update(self._task, completed=done, total=total)
+
+
+def figures(done: int, total: int, seconds: float) -> str:
+    """Return how far long work has come after some seconds: ``120 of 5,000, 40 a second, 2:02 left``."""
+    if not done or seconds <= 0:
+        return f"{done:,} of {total:,}, {seconds:.0f} s"
+    rate = done / seconds
+    minutes, left = divmod(round((total - done) / rate), 60)
+    return f"{done:,} of {total:,}, {rate:,.{0 if rate >= 10 else 1}f} a second, {minutes}:{left:02} left"
 
 
 def count(number: int, what: str) -> str:

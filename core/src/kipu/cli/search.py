@@ -133,8 +133,8 @@ async def _search(
     output: Output, method: Callable[..., Coroutine[Any, Any, Any]], query: str, options: dict[str, Any]
 ) -> Any:
     """Call a method that searches, with the options that were given."""
-    with output.progress("Indexing") as on_progress, output.progress("Embedding") as on_embedding:
-        return await method(query, on_progress=on_progress, on_embedding=on_embedding, **given(options))
+    with output.progress("Indexing") as on_progress:
+        return await method(query, on_progress=on_progress, **given(options))
 
 
 # --- Printing results ------------------------------------------------------------------------------------------------

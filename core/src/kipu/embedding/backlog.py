@@ -7,9 +7,10 @@ batch is bisected, and a text that fails alone is refused: it is named by file a
 
 from __future__ import annotations
 
+import math
 import sys
 import time
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 import attrs
 
@@ -17,7 +18,7 @@ from ..errors import EmbedderError
 from .client import embedding_text, is_away
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Sequence
 
     from ..index.vectors import PendingText
     from .client import EmbedderClient
@@ -28,15 +29,29 @@ _NAMED_REFUSALS = 5
 _MAX_FAILURES = 16
 # A search does not probe an embedder after a call that took longer: the probe might take as long.
 _SLOW_SECONDS = 2.0
+# A run with a limit begins with so few texts that a slow machine keeps it, and then measures what fits.
+_FIRST_BATCH = 8
+
+Stopwatch: TypeAlias = "Callable[[], float]"
+
+
+def start_stopwatch() -> Stopwatch:
+    """Return a function that returns the seconds since this call: by the clock or of CPU time, whichever are more."""
+    wall, cpu = time.monotonic(), time.process_time()
+    return lambda: max(time.monotonic() - wall, time.process_time() - cpu)
 
 
 @attrs.define
 class EmbeddingReport:
-    """How many texts a run embedded, how many chunks are still pending, and why the embedder was not asked for them."""
+    """How many texts a run embedded, how many chunks are still pending, and why the embedder was not asked for them.
+
+    ``out_of_time`` is true if the run ended because its time was over.
+    """
 
     embedded: int = 0
     pending: int = 0
     failure: EmbedderError | None = None
+    out_of_time: bool = False
 
 
 class _TooManyFailuresError(Exception):
@@ -48,27 +63,30 @@ class Backlog:
     """What one embedder has not embedded yet.
 
     :param retry_refused: whether refused texts are retried too.
-    :param on_progress: called with the number of chunks done and of all chunks of this run.
+    :param on_progress: called with the number of chunks done and of all that are pending.
+    :param seconds: after how long a run ends, though not before its first batch.
     """
 
     storage: VectorStorage
     client: EmbedderClient
     retry_refused: bool
     on_progress: Callable[[int, int], None]
+    seconds: float = math.inf
+    stopwatch: Stopwatch = attrs.field(factory=start_stopwatch)
     _report: EmbeddingReport = attrs.field(factory=EmbeddingReport, init=False)
     _refused: dict[PendingText, str] = attrs.field(factory=dict, init=False)
     _refusals: list[str] = attrs.field(factory=list, init=False)
     _failures: int = attrs.field(default=0, init=False)
 
-    async def work_off(self, limit: int = sys.maxsize) -> EmbeddingReport:
-        """Embed and store what is pending, at most ``limit`` chunks.
+    async def work_off(self) -> EmbeddingReport:
+        """Embed and store what is pending.
 
         :raises IndexUnavailableError: the index cannot be written.
         """
         notices = self.storage.context.notices
-        texts = await self.storage.open(limit)
+        texts = await self.storage.open(sys.maxsize)
         if texts or (self.retry_refused and self.storage.pending):
-            total = min(self.storage.pending, limit)
+            total = self.storage.pending
             self.storage.check_room(total)
             self.client.dimension = self.storage.space.dimension
             try:
@@ -88,18 +106,37 @@ class Backlog:
     async def _embed_all(self, texts: list[PendingText], total: int) -> None:
         """Embed texts and then all other pending ones, page by page, refused ones last."""
         done, before, refused = 0, sys.maxsize, False
+        self.on_progress(0, total)
         while texts or (self.retry_refused and not refused):
             if texts:
-                for batch in _batches(texts, self.client.embedder.batch_size):
-                    await self._embed(batch)
+                await self._embed_page(texts, done, total)
                 await self._write_refusals()
                 done, before = done + len(texts), texts[-1].chunk_id
-                self.on_progress(done, total)
             else:
                 before, refused = sys.maxsize, True
-            if done >= total:
+            if done >= total or self._report.out_of_time:
                 return
             texts = await self.storage.read(total - done, before=before, refused=refused)
+
+    async def _embed_page(self, texts: Sequence[PendingText], done: int, total: int) -> None:
+        """Embed texts, each once, in batches, until the time is over."""
+        unique = list({text.hash: text for text in texts}.values())
+        most = size = self.client.embedder.batch_size
+        if self.seconds < math.inf:
+            size = min(most, _FIRST_BATCH)
+        else:  # texts of similar length together; a run with a limit takes the newest first
+            unique.sort(key=lambda text: len(text.text) + len(text.context), reverse=True)
+        start = 0
+        while start < len(unique) and not self._report.out_of_time:
+            began = self.stopwatch()
+            batch = unique[start : start + size]
+            await self._embed(batch)
+            start += len(batch)
+            self.on_progress(done + len(texts) * start // len(unique), total)
+            left, took = self.seconds - self.stopwatch(), self.stopwatch() - began
+            if left < math.inf and took > 0:
+                size = max(1, min(most, 2 * size, int(left / took * len(batch))))
+            self._report.out_of_time = left <= 0 and (start < len(unique) or done + len(texts) < total)
 
     async def _embed(self, texts: Sequence[PendingText]) -> None:
         """Embed and store texts. If that fails for one of them, bisect until it is found."""
@@ -154,11 +191,3 @@ class Backlog:
             for text, problem in refused.items()
             if self.storage.context.scope.sees(text.path)
         ]
-
-
-def _batches(texts: Sequence[PendingText], size: int) -> Iterator[list[PendingText]]:
-    """Group texts of similar length, each text once."""
-    unique = list({text.hash: text for text in texts}.values())
-    unique.sort(key=lambda text: len(text.text) + len(text.context), reverse=True)
-    for start in range(0, len(unique), size):
-        yield unique[start : start + size]

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextvars
 import logging
-import sys
+import math
 import time
 from typing import TYPE_CHECKING, Any
 
@@ -18,7 +18,7 @@ from ..index.damage import drop_damaged
 from ..index.database import BUSY_SECONDS
 from ..index.queries import read_snapshot
 from ..index.vectors import mark_all_pending, reset_space
-from .backlog import Backlog, EmbeddingReport
+from .backlog import Backlog, EmbeddingReport, Stopwatch, start_stopwatch
 from .client import BACKOFF_SECONDS, PROBE, EmbedderClient, Pauses
 from .identity import Embedders
 from .lock import exclusive
@@ -59,8 +59,9 @@ class Embeddings:
     """The vectors of one memory.
 
     :param background: whether to go on embedding in the background of a search.
-    :param search_embeds: how many chunks a search embeds before it answers. The others follow in the background, or
+    :param search_seconds: how long a search embeds before it answers. The other chunks follow in the background, or
         with the next search.
+    :param start_stopwatch: measures that; see `kipu.embedding.backlog.start_stopwatch`.
     :param backoff: how long to wait before each further attempt, in seconds. A search makes one attempt.
     :param lock_seconds: how long indexing waits for another process that embeds. A search leaves the texts to it.
     """
@@ -70,12 +71,14 @@ class Embeddings:
         context: Context,
         *,
         background: bool = True,
-        search_embeds: int = 256,
+        search_seconds: float = 1.0,
+        start_stopwatch: Callable[[], Stopwatch] = start_stopwatch,
         backoff: Sequence[float] = BACKOFF_SECONDS,
         lock_seconds: float = 600.0,
     ) -> None:
         self.embedders = Embedders(context)
-        self.search_embeds = search_embeds
+        self.search_seconds = search_seconds
+        self.start_stopwatch = start_stopwatch
         self.backoff = backoff
         self.lock_seconds = lock_seconds
         self._context = context
@@ -98,6 +101,11 @@ class Embeddings:
         """End what runs in the background. What it has stored so far is kept."""
         if self._background is not None:
             await _cancel(self._background)
+
+    @property
+    def is_in_background(self) -> bool:
+        """Whether something is being embedded in the background."""
+        return self._background is not None and not self._background.done()
 
     async def identity(self) -> str | None:
         """Return the identity of the configured embedder, None if there is none or if it cannot be used."""
@@ -193,9 +201,7 @@ class Embeddings:
 
     async def _embed_for_search(self, embedder: ConfiguredEmbedder, on_progress: Callable[[int, int], None]) -> None:
         report = await self._run(embedder, for_search=True, on_progress=on_progress)
-        is_full = report.embedded >= self.search_embeds
-        is_idle = self._background is None or self._background.done()
-        if self._in_background and is_full and is_idle and report.pending:
+        if self._in_background and report.out_of_time and not self.is_in_background:
             # In a context of its own: its notices wait for the next call, not for the one that is returning.
             self._background = asyncio.create_task(
                 self._embed_in_background(embedder), name=BACKGROUND, context=contextvars.Context()
@@ -231,10 +237,11 @@ class Embeddings:
         busy_seconds = _SEARCH_WAITS_SECONDS if for_search else BUSY_SECONDS
         sources = self._context.scope.sources if for_search else ()
         storage = VectorStorage(self._context, embedder, is_configured, busy_seconds, sources)
-        backlog = Backlog(storage, client, retry_refused, on_progress)
+        seconds = self.search_seconds if for_search else math.inf
+        backlog = Backlog(storage, client, retry_refused, on_progress, seconds, self.start_stopwatch())
         async with exclusive(self._context.database.path, self.lock_seconds if retry_refused else 0.0) as has_lock:
             if has_lock:
-                report = await self._in_task(backlog, self.search_embeds if for_search else sys.maxsize)
+                report = await self._in_task(backlog)
         if not has_lock:
             report = EmbeddingReport(pending=(await VectorState.read(self._context)).pending(embedder))
             if retry_refused and report.pending:
@@ -245,10 +252,10 @@ class Embeddings:
             self._pauses.end(embedder)
         return report
 
-    async def _in_task(self, backlog: Backlog, limit: int) -> EmbeddingReport:
+    async def _in_task(self, backlog: Backlog) -> EmbeddingReport:
         """Work off a backlog in a task that `close` can end."""
         self._check_open()
-        run = asyncio.create_task(backlog.work_off(limit))
+        run = asyncio.create_task(backlog.work_off())
         self._runs.add(run)
         try:
             return await run

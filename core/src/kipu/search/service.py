@@ -141,7 +141,9 @@ class SearchService:
         # If an earlier embedder answers, a notice has said so, and what is pending.
         if space.identity == await self.synchronizer.embeddings.identity():
             chunks = "1 chunk is" if pending == 1 else f"{pending:,} chunks are"
-            self.context.notices.add(f"{chunks} not embedded yet, and found by keywords only. To embed all: kipu index")
+            is_running = self.synchronizer.embeddings.is_in_background
+            rest = "That goes on in the background." if is_running else "To embed all: kipu index"
+            self.context.notices.add(f"{chunks} not embedded yet, and found by keywords only. {rest}")
 
     async def _add_notices(self, snapshot: Snapshot, query: Query, *, found: bool) -> None:
         """Say if there is no such source, tag or property, or no memory at all."""
