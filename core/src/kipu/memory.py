@@ -439,7 +439,8 @@ class Memory:
         :param source: the label of a source: a folder below ``memory/``, which is created if need be.
         :param file: write to this file instead: relative to the workspace if it is below ``memory/`` there, else
             relative to the folder of the source.
-        :param heading: write at the end of the section with this heading, which is created if need be.
+        :param heading: write at the end of the section with this heading, which is created if need be; or of that with
+            this path of headings, as a search shows it: ``Plan > Open items``.
         :param metadata: properties of the text, such as ``origin``, ``session``, ``tags`` (a list) or ``valid_until``
             (a date), for the last line of the entry.
         :param supersedes: the chunk that this supersedes, or its path and lines, such as

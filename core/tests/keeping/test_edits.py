@@ -59,6 +59,67 @@ async def test_a_heading_is_found_in_upper_and_lower_case(memory, workspace, hea
     assert (workspace / "memory/a.md").read_text("utf-8") == "Queue\n-----\n\n- one\n- new\n"
 
 
+@pytest.mark.parametrize(
+    "written",
+    [
+        "## **Open** items",
+        "## _Open_ `items`",
+        "## [Open](https://example.org) items",
+        "## [[pages/open|Open]] items",
+        "## Open items ##",
+        "## Open <b>items</b> <!-- draft -->",
+        "## Open items {#open}",
+        "## Open&nbsp;items",
+        "Open *items*\n---",
+    ],
+)
+@pytest.mark.parametrize("heading", ["Open items", "Plan > Open items", "**Plan** > open  items"])
+async def test_the_heading_that_a_search_shows_is_found(memory, write, written, heading):
+    file = write("memory/n.md", f"# Plan\n\n{written}\n\n- alpha\n\n## Other\n")
+    note = await memory.remember("beta", file="n.md", heading=heading)
+    assert file.read_text("utf-8") == f"# Plan\n\n{written}\n\n- alpha\n- beta\n\n## Other\n"
+    assert not note.notices
+
+
+@pytest.mark.parametrize(
+    ("heading", "line", "notice"),
+    [
+        (
+            "Open items",
+            16,
+            'n.md had no heading "Open items", so it was added. Did you mean "Open items #urgent"?',
+        ),
+        (
+            "Todo",
+            7,
+            'n.md has 2 sections "Todo": "Mine > Plan > Todo" (line 5), "Mine > Log > Todo" (line 11). '
+            "The first was taken. Name another one by its path.",
+        ),
+        ("Log > Todo", 13, ""),
+        ("Mine > Log > Todo", 13, ""),
+        ("Birds", 16, ""),
+    ],
+)
+async def test_a_heading_that_is_not_clear_is_reported(memory, write, heading, line, notice):
+    write(
+        "memory/n.md", "---\ntitle: Mine\n---\n# Plan\n## Todo\n## Open items #urgent\n- a\n# Log\n\n\n## Todo\n- b\n"
+    )
+    note = await memory.remember("new", file="n.md", heading=heading)
+    assert "".join(note.notices).removeprefix("memory/") == notice
+    assert note.start_line == line
+
+
+async def test_a_path_of_headings_that_does_not_exist_is_refused(memory, write):
+    file = write("memory/n.md", "# Plan\n\n## Todo\n")
+    with pytest.raises(QueryError) as caught:
+        await memory.remember("new", file="n.md", heading="Plan > Todos")
+    assert str(caught.value) == (
+        'memory/n.md has no section "Plan > Todos". Did you mean "Plan > Todo"? To create one, name its heading alone: '
+        '"Todos".'
+    )
+    assert file.read_text("utf-8") == "# Plan\n\n## Todo\n"
+
+
 @given(st.text(max_size=20))
 def test_a_heading_that_was_created_is_found(heading):
     try:

@@ -444,7 +444,7 @@ async def test_an_index_that_was_set_aside_as_damaged_is_forgotten_too(workspace
         receipt = await memory.forget(path="memory/a.md", start=1)
         assert receipt.complete
         assert files_with(workspace, "xylophonequartz") == []
-        notice = "index.damaged.sqlite, a damaged index that was set aside, was deleted: it had old texts."
+        notice = ".kipu/index.damaged.sqlite, a damaged index that was set aside, was deleted: it had old texts."
         assert notice in receipt.notices
         assert not [path for path in (workspace / ".kipu").iterdir() if "damaged" in path.name]
 

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 from ..errors import QueryError
 from ..markdown import (
     Kind,
-    canonical,
     entries,
     front_matter,
     heading_level,
@@ -18,6 +17,7 @@ from ..markdown import (
     read_metadata,
     scan,
 )
+from .sections import sections, sections_named
 from .targets import check_target
 
 if TYPE_CHECKING:
@@ -59,11 +59,8 @@ def append(
     headings = [block for block in blocks if block.kind is Kind.HEADING]
     at, title = len(plain), []
     if heading is not None:
-        wanted = canonical(heading).casefold()
-        titles = [canonical(heading_title(plain[found.start])).casefold() for found in headings]
-        if wanted in titles:
-            following = headings[titles.index(wanted) + 1 :][:1]
-            at = following[0].start if following else len(plain)
+        if named := sections_named(sections(plain), heading):
+            at = named[0].end
         else:
             title = [f"## {heading}", ""]
     else:

@@ -16,6 +16,7 @@ from ..workspace.text import TextFile
 from .duplicates import find_candidates, find_duplicate, find_similar
 from .edits import append, check_heading
 from .files import read_file
+from .sections import describe_choice, sections
 from .step import FileChange
 from .supersede import add_metadata, entry_of, find_entry, mark_superseded
 from .targets import find_chunks_at, resolve_destination, resolve_place
@@ -155,6 +156,8 @@ async def _add(
     if data is None:
         file = _new_file(writer.context, path)
     file, changes = await _supersede(writer, file, real, old, id)
+    if heading is not None and (notice := describe_choice(sections(file.plain_lines), heading, path)):
+        writer.context.notices.add(notice)
     file, start = append(file, formatted[0], heading, formatted[1:])
     places = []
     for lines in formatted:

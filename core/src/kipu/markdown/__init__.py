@@ -21,14 +21,12 @@ from .entry import (
     read_metadata,
 )
 from .front_matter import FrontMatter, front_matter, page_properties
+from .headings import heading_level, heading_text, heading_title, leading_headings
 from .scanner import (
     Block,
     Kind,
     group_items,
-    heading_level,
-    heading_title,
     item_mark,
-    leading_headings,
     scan,
 )
 
@@ -45,6 +43,7 @@ __all__ = [
     "front_matter",
     "group_items",
     "heading_level",
+    "heading_text",
     "heading_title",
     "item_mark",
     "leading_headings",

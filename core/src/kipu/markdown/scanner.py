@@ -15,10 +15,7 @@ __all__ = [
     "Block",
     "Kind",
     "group_items",
-    "heading_level",
-    "heading_title",
     "item_mark",
-    "leading_headings",
     "scan",
 ]
 
@@ -40,7 +37,6 @@ _ITEM_MARK = re.compile(rf"[ \t]*+{_MARK}[ \t]++(?=\S)")
 _DELIMITER_ROW = re.compile(
     rf"(?!{_MARK}[ \t])[ \t>]*+(?=[^|]*\|)\|?(?:[ \t]*+:?-++:?[ \t]*+(?:\||(?=[ \t\r]*$)))++[ \t\r]*$"
 )
-_HEADING = re.compile(r"(?P<marks>#{1,6})(?:[ \t](?P<title>.*))?$")
 _LONGEST_SETEXT_HEADING = 200
 _ENDS_NO_ITEM = ("heading", "underline", "rule", "comment")
 
@@ -230,36 +226,6 @@ def group_items(lines: Sequence[str], blocks: Iterable[Block]) -> Iterator[list[
         group.append(block)
     if group:
         yield group
-
-
-def heading_title(line: str) -> str:
-    """Return the title in the first line of a heading, without the marks before and after it."""
-    found = _HEADING.match(line := line.strip())
-    if found is None:
-        return line
-    title = (found["title"] or "").strip(" \t")
-    unmarked = title.rstrip("#")
-    is_closed = not unmarked or unmarked[-1] in " \t"
-    return (unmarked if is_closed else title).strip()
-
-
-def heading_level(line: str) -> int:
-    """Return the level of a heading, from 1; 7 for any other line."""
-    found = _HEADING.match(line)
-    return len(found["marks"]) if found else 7
-
-
-def leading_headings(text: str, new: str = "") -> int:
-    """Return how many lines of a text are headings, and blank lines, above everything else.
-
-    :param new: what will replace the text. Where it begins with a heading, that replaces one.
-    """
-    count, level = 0, heading_level(new.split("\n", maxsplit=1)[0])
-    for line in (lines := text.split("\n")):
-        if line.strip() and heading_level(line) >= level:
-            return count
-        count += 1
-    return 0 if count == len(lines) else count
 
 
 def item_mark(line: str) -> str:

@@ -35,7 +35,7 @@ class MarkdownChunker(ChunkerBase):
     :raises ConfigurationError: an option is not a whole number, or is out of its range.
     """
 
-    schema_version: ClassVar[int] = 3
+    schema_version: ClassVar[int] = 4
 
     tokens: int = option(100, whole_number(_MIN_TOKENS), "The most tokens that a chunk may have.")
     overlap: int = option(

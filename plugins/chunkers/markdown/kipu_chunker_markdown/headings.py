@@ -2,52 +2,24 @@
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING
 
 import attrs
 
-from kipu.markdown import Block, Kind
+from kipu.markdown import Block, Kind, heading_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from kipu.markdown import FrontMatter
 
-__all__ = ["ANNOUNCING", "Section", "plain_heading", "sections", "title_and_values"]
+__all__ = ["ANNOUNCING", "Section", "sections", "title_and_values"]
 
 ANNOUNCING = (Kind.HEADING, Kind.RULE)
 """The blocks without text of their own, which belong to the next block."""
 
 
 _LONGEST_HEADING = 300
-_CLOSING_MARKS = re.compile(r"(?:^|[ \t])#+[ \t]*$")
-_LINKS = re.compile(
-    r"""
-      !?\[\[(?:[^\]|]*+\|)?(?P<page>[^\]]++)\]\]
-    | !?\[(?P<text>[^\]]*+)\](?:\([^)]*+\)|\[[^\]]*+\])
-    | </?[A-Za-z][^>]*+>
-    | \{\#[^}]*\}$
-    """,
-    re.VERBOSE,
-)
-_MARKS = re.compile(
-    r"""
-      `+(?P<code>[^`]+)`+
-    | (?<![\w\\]) (?:\*{1,3}|_{1,3}|~~|==) (?=\S)
-    | (?<=[^\s\\]) (?:\*{1,3}|_{1,3}|~~|==) (?!\w)
-    """,
-    re.VERBOSE,
-)
-_ESCAPE = re.compile(r"\\([!-/:-@\[-`{-~])")
-
-
-def plain_heading(text: str) -> str:
-    """Return the text of a heading without closing ``#`` and without the marks of emphasis, code and links."""
-    text = _CLOSING_MARKS.sub("", text[:_LONGEST_HEADING].strip())
-    text = _LINKS.sub(lambda match: match["page"] or match["text"] or "", text)
-    text = _MARKS.sub(lambda match: match["code"] or "", text)
-    return " ".join(_ESCAPE.sub(r"\1", text).split())
 
 
 @attrs.define
@@ -67,9 +39,7 @@ def sections(lines: Sequence[str], blocks: Iterable[Block]) -> list[Section]:
         if block.kind is Kind.HEADING:
             # A rule that ends a section announces the next one.
             announced = [inside.pop()] if inside and inside[-1].kind is Kind.RULE else []
-            line, is_underlined = lines[block.start], block.end - block.start > 1
-            title = plain_heading(line if is_underlined else line.lstrip(" ")[block.level + 1 :])
-            result.append(Section(block.level, title, announced))
+            result.append(Section(block.level, heading_text(lines[block.start]), announced))
             inside = announced
         inside.append(block)
     return [section for section in result if section.blocks]
