@@ -97,7 +97,7 @@ async def test_a_tag_is_that_of_an_entry_and_not_of_its_neighbours(memory_with):
     async with memory_with(strategy=WordStrategy()) as memory:
         (result,) = await memory.search("red", tag="prompt cache")
         assert "two" not in result.text
-        assert "two" not in (await memory.recall("red one", tag="prompt cache", max_tokens=60)).text
+        assert "two" not in (await memory.recall("red one", tag="prompt cache", max_tokens=600)).text
 
 
 @pytest.mark.parametrize(

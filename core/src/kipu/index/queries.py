@@ -179,22 +179,32 @@ async def count_chunks(connection: aiosqlite.Connection, sources: Sequence[str] 
     return int(row[0])
 
 
+async def passing_ids(
+    connection: aiosqlite.Connection, query: Query, ids: Iterable[int], *, archived: bool
+) -> set[int]:
+    """Return the ids of those chunks that pass the filters of a query.
+
+    :param archived: whether archived ones must be left out, unless the query asks for them.
+    """
+    condition, parameters = filters(query, archived=archived)
+    wanted, passing = list(ids), set[int]()
+    if condition == "1":
+        return set(wanted)
+    for marks, batch in in_batches(wanted):
+        statement = f"SELECT chunks.id FROM {CHUNKS_AND_FILES} WHERE chunks.id IN ({marks}) AND {condition}"
+        passing.update(row[0] for row in await connection.execute_fetchall(statement, [*batch, *parameters]))
+    return passing
+
+
 async def admit(snapshot: Snapshot, query: Query, hits: Iterable[Hit]) -> list[Hit]:
     """Return those hits of a component that pass the query's filters, each with its chunk as the index has it."""
     hits = list(hits)
     chunks = await snapshot.chunks(hit.chunk.id for hit in hits)
-    condition, parameters = filters(query, archived=snapshot.has_archive)
-    if condition != "1":
-        passing: set[int] = set()
-        for marks, batch in in_batches(list(chunks)):
-            statement = f"SELECT chunks.id FROM {CHUNKS_AND_FILES} WHERE chunks.id IN ({marks}) AND {condition}"
-            rows = await snapshot.connection.execute_fetchall(statement, [*batch, *parameters])
-            passing.update(row[0] for row in rows)
-        chunks = {id: chunk for id, chunk in chunks.items() if id in passing}
+    passing = await passing_ids(snapshot.connection, query, chunks, archived=snapshot.has_archive)
     return [
         hit if hit.chunk is chunk else attrs.evolve(hit, chunk=chunk)
         for hit in hits
-        if (chunk := chunks.get(hit.chunk.id)) is not None
+        if (chunk := chunks.get(hit.chunk.id)) is not None and chunk.id in passing
     ]
 
 

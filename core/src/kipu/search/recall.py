@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING, Any
 import attrs
 
 from ..errors import QueryError
-from ..index.queries import load_chunks
+from ..index.queries import load_chunks, passing_ids
 from ..index.recovery import recovering
 from ..sqlite import in_batches
 from ..types import Place, Recall
 from .duplicates import identity_of
+from .query import make_query
 from .quotation import CLOSING, OPENING, frame, without_tags
 from .snippets import best_part, cut
 from .tokens import LONGEST_TOKEN, count_tokens
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
     import aiosqlite
 
     from ..index.database import Database
-    from ..types import SearchResult, SearchResults, StoredChunk
+    from ..types import Query, SearchResult, SearchResults, StoredChunk
     from .service import SearchService
 
 # One more result for so many tokens of the budget: enough that what fits is chosen from more than fits.
@@ -65,14 +66,17 @@ async def recall(
     :param search: searches as `kipu.Memory.search` does.
     """
     results = await search(query, max_results=_results_for(max_tokens), **options)
-    return await _render(service.database, results, query, max_tokens)
+    asked = make_query(query, max_results=1, tag=options.get("tag"), where=options.get("where"))
+    return await _render(service.database, results, asked, max_tokens)
 
 
-async def _render(database: Database, results: SearchResults, query: str, max_tokens: int) -> Recall:
-    """Fill a budget with the results, in their order, and with their surroundings."""
-    prompt, misses = _Prompt(results, query, max_tokens), 0
+async def _render(database: Database, results: SearchResults, query: Query, max_tokens: int) -> Recall:
+    """Fill a budget with the results, in their order, and with those of their surroundings that pass the filters."""
+    prompt, misses = _Prompt(results, query.text, max_tokens), 0
     async with database.reader() as connection:
-        wanted = await _order(connection, [result.chunk for result in results], max_tokens)
+        order = await _order(connection, [result.chunk for result in results], max_tokens)
+        passing = await passing_ids(connection, query, {id for id, *_ in order}, archived=False)
+        wanted = [chunk for chunk in order if chunk[0] in passing]
         for start in range(0, len(wanted), _MOST_MISSES):
             chunks = await load_chunks(connection, [id for id, *_ in wanted[start : start + _MOST_MISSES]])
             for id, file, place in wanted[start : start + _MOST_MISSES]:
