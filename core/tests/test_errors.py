@@ -48,7 +48,7 @@ def test_an_error_keeps_its_message_when_it_is_pickled(cls):
         ("PluginNotFoundError", 3),
         ("PluginClashError", 3),
         ("PluginFailedError", 1),
-        ("WorkspaceNotFoundError", 2),
+        ("WorkspaceNotFoundError", 3),
         ("OutsideWorkspaceError", 2),
         ("MemoryFileError", 4),
         ("QueryError", 2),

@@ -187,7 +187,9 @@ class WorkspaceError(KipuError):
 
 
 class WorkspaceNotFoundError(WorkspaceError):
-    """The workspace does not exist, or is not a directory. Kipu never creates one by reading it."""
+    """The workspace does not exist, or a command found no memory. Kipu never creates one by reading it."""
+
+    exit_code = 3
 
 
 class OutsideWorkspaceError(WorkspaceError):

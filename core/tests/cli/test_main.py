@@ -113,6 +113,7 @@ def test_the_workspace_is_the_nearest_folder_above_that_looks_like_one(kipu, her
 
 
 def test_without_a_mark_the_workspace_is_this_folder(kipu, here, monkeypatch):
+    (here / "memory").rmdir()
     (here / "src").mkdir()
     monkeypatch.chdir(here / "src")
     assert kipu("status", "--json").json["workspace"] == str(here / "src")
@@ -131,7 +132,7 @@ def test_a_named_workspace_wins(kipu, here, write, tmp_path, monkeypatch, flag):
 def test_a_missing_workspace_is_an_error_with_a_hint(kipu, here):
     missing = here.with_name("projcet")
     done = kipu("search", "valkey", "-w", str(missing))
-    assert (done.code, done.out) == (2, "")
+    assert (done.code, done.out) == (3, "")
     assert done.err == f'Error: The workspace {missing} does not exist. Did you mean "project"?\n'
     assert not missing.exists()
 
@@ -171,7 +172,7 @@ MISTAKES: list[tuple[list[str], int, str]] = [
     (["add"], 2, "Error: Missing argument 'FILE...'.\n"),
     (["index", "--froce"], 2, "Error: No such option '--froce'. Did you mean '--force'?\n"),
     (["files", "extra"], 2, "Error: Got unexpected extra argument (extra)\n"),
-    (["status", "-w", "memory/a.md"], 2, "Error: The workspace memory/a.md is not a folder.\n"),
+    (["status", "-w", "memory/a.md"], 3, "Error: The workspace memory/a.md is not a folder.\n"),
 ]
 
 
@@ -281,7 +282,7 @@ def test_a_removed_current_folder_is_reported(kipu, tmp_path, monkeypatch):
     (tmp_path / "gone").rmdir()
     done = kipu("search", "valkey")
     monkeypatch.chdir(tmp_path)
-    assert (done.code, done.err) == (2, "Error: The current folder no longer exists. Change to another one: cd\n")
+    assert (done.code, done.err) == (3, "Error: The current folder no longer exists. Change to another one: cd\n")
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="arguments are text there")
@@ -318,7 +319,7 @@ def test_output_is_utf_8_whatever_the_environment_says(process, write, encoding)
     assert text in done.stdout.decode("utf-8")
     assert "memory/メモ.md" in done.stdout.decode("utf-8")
     done = process("search", "valkey", "-w", "無い", PYTHONIOENCODING=encoding)
-    assert (done.returncode, "無い" in done.stderr.decode("utf-8")) == (2, True)
+    assert (done.returncode, "無い" in done.stderr.decode("utf-8")) == (3, True)
 
 
 def test_no_color_reaches_a_file(process, write):

@@ -50,16 +50,6 @@ def test_no_results_are_not_an_error(kipu, write):
     assert kipu("search", "xylophone", "--quiet").err == ""
 
 
-def test_a_search_without_memory_says_what_to_do(kipu, here):
-    (here / "memory").rmdir()
-    done = kipu("search", "anything")
-    assert (done.code, done.out) == (0, "")
-    assert done.err == (
-        f"There is no memory here yet: {here} has no folder memory/. Create one with: kipu init\nNo results.\n"
-    )
-    assert list(here.iterdir()) == []
-
-
 def test_a_search_indexes_changes_unless_no_sync(kipu, write):
     write("memory/a.md", "valkey")
     done = kipu("search", "valkey", "--no-sync")

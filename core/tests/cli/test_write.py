@@ -200,19 +200,6 @@ def test_compacting_an_unknown_source_is_reported(run, workspace):
     assert "Nothing to compact." in err
 
 
-def test_the_workspace_is_named_when_the_current_folder_has_another_memory(run, workspace, monkeypatch):
-    run("remember", "Alice likes tea.")
-    (workspace / "deep/memory").mkdir(parents=True)
-    monkeypatch.chdir(workspace / "deep")
-    _, _, err = run("remember", "Bob likes tea.")
-    assert err == f"The workspace is {workspace}. To use the memory/ of this folder instead: -w .\n"
-    _, _, err = run("remember", "Bob likes tea.", "-w", ".")
-    assert err == ""
-    monkeypatch.chdir(workspace)
-    _, _, err = run("search", "tea")
-    assert err == ""
-
-
 @pytest.mark.parametrize("command", ["remember", "search", "recall", "status"])
 def test_an_empty_scope_is_an_error(run, command):
     code, out, err = run(command, *([] if command == "status" else ["tea"]), "--scope", "")

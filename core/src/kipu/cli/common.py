@@ -15,10 +15,12 @@ import click
 
 from ..config import CONFIG_FILE, load_config
 from ..errors import KipuError, QueryError, WorkspaceNotFoundError
+from ..index.file import INDEX_FILE
 from ..memory import Memory
 from ..plugins.manager import Plugins
 from ..plugins.records import disabled_by_environment
-from ..workspace.paths import HIDDEN_FOLDER, MEMORY_FOLDER, Workspace
+from ..search.service import no_memory
+from ..workspace.paths import HIDDEN_FOLDER, MEMORY_FOLDER, Workspace, is_memory_file_name
 from . import UNENDED, print_error
 from .output import Output
 
@@ -32,6 +34,7 @@ __all__ = [
     "find_workspace",
     "folder_to_make",
     "given",
+    "is_named",
     "load_plugins",
     "memory_options",
     "open_memory",
@@ -43,7 +46,12 @@ __all__ = [
 
 Answer = TypeVar("Answer")
 
+WORKSPACE_VARIABLE = "KIPU_WORKSPACE"
+
 _END_SECONDS = 2.0
+_MARKS = (CONFIG_FILE, HIDDEN_FOLDER, MEMORY_FOLDER)
+_READING = {"search", "recall"}
+_ADDING = {"remember", "flush", "add", "move"}
 
 # The commands print the problems of plugins themselves; without a handler, Python would print them a second time.
 logging.getLogger("kipu").addHandler(logging.NullHandler())
@@ -112,7 +120,9 @@ def shared_options(command: Callable[..., Any]) -> Callable[..., Any]:
         "--workspace",
         type=click.Path(),
         metavar="FOLDER",
-        help="The workspace. By default the nearest folder above with kipu.toml or .kipu, else this one.",
+        envvar=WORKSPACE_VARIABLE,
+        help=f"The workspace. By default {WORKSPACE_VARIABLE}, else the nearest folder, this one or one above, "
+        f"with {MEMORY_FOLDER}/, {CONFIG_FILE} or {HIDDEN_FOLDER}.",
     )
     @click.option("--json", "as_json", is_flag=True, help="Print one JSON document on stdout, and nothing else.")
     @click.option("-q", "--quiet", is_flag=True, help="Print data and errors only.")
@@ -121,8 +131,6 @@ def shared_options(command: Callable[..., Any]) -> Callable[..., Any]:
     def with_output(*, workspace: str | None, as_json: bool, quiet: bool, verbose: bool, **rest: Any) -> Any:
         output = Output(as_json, quiet, verbose)
         folder = find_workspace(workspace)
-        if workspace is None and _has_other_memory(folder):
-            output.note(f"The workspace is {folder}. To use the {MEMORY_FOLDER}/ of this folder instead: -w .")
         # A plugin may print; it must not spoil the document.
         with contextlib.redirect_stdout(sys.stderr) if as_json else contextlib.nullcontext():
             try:
@@ -141,6 +149,7 @@ def memory_options(command: Callable[..., Coroutine[Any, Any, int | None]]) -> C
     def with_memory(*, output: Output, workspace: Path, scope: str | None = None, **options: Any) -> int | None:
         async def work() -> int | None:
             async with open_memory(workspace, output, scope) as memory:
+                _require_memory(memory)
                 code = await command(output, memory, **options)
                 output.notices(memory.plugins.problems)
                 return code
@@ -209,7 +218,7 @@ def _check_scope(context: click.Context, parameter: click.Parameter, scope: str 
 
 
 def find_workspace(name: str | None) -> Path:
-    """Return the named workspace, else the nearest folder above that looks like one, else the current folder."""
+    """Return the named workspace, else the nearest folder that is one, else the current folder."""
     if name is not None:
         if not name:
             raise click.UsageError("--workspace is empty. Give the path of a folder.")
@@ -218,29 +227,68 @@ def find_workspace(name: str | None) -> Path:
         current = Path.cwd()
     except FileNotFoundError:
         raise WorkspaceNotFoundError("The current folder no longer exists. Change to another one: cd") from None
+    nearest = None
     for folder in (current, *current.parents):
         if (folder / CONFIG_FILE).is_file() or (folder / HIDDEN_FOLDER).is_dir():
-            return folder
-    return current
+            if _is_trusted(folder, current):  # a source below memory/ may be called memory too
+                return folder if nearest is None or folder / MEMORY_FOLDER in (nearest, *nearest.parents) else nearest
+        elif nearest is None and _has_memory(folder) and _is_trusted(folder, current):
+            nearest = folder
+    return nearest or current
 
 
-def _has_other_memory(workspace: Path) -> bool:
-    """Return whether the current folder, below a workspace, has a memory folder that is not that workspace's."""
-    current = Path.cwd()
-    return (
-        current != workspace
-        and Path(MEMORY_FOLDER).is_dir()
-        and MEMORY_FOLDER not in current.relative_to(workspace).parts
-        and click.get_current_context().info_name not in ("demo", "init")
-    )
+def _has_memory(folder: Path) -> bool:
+    """Return whether a folder has a memory folder. One with files, and no Markdown among them, is a package of code."""
+    try:
+        with os.scandir(folder / MEMORY_FOLDER) as entries:
+            files = [each.name for each in entries if not each.name.startswith(".") and not each.is_dir()]
+    except OSError:
+        return False
+    return not files or any(map(is_memory_file_name, files))
+
+
+def _is_trusted(folder: Path, current: Path) -> bool:
+    """Return whether what makes a folder above the current one a workspace belongs to the user, as git asks it.
+
+    Otherwise another user could choose, in /tmp for one, what is written where, and which servers get it.
+    """
+    owners = {0, current.stat().st_uid, *([os.geteuid()] if hasattr(os, "geteuid") else [])}
+    places = [folder / name for name in _MARKS]
+    return folder == current or {place.stat().st_uid for place in places if place.exists()} <= owners
+
+
+def is_named() -> bool:
+    """Return whether --workspace or the environment names the workspace."""
+    source = click.get_current_context().get_parameter_source("workspace")
+    return source in (click.core.ParameterSource.COMMANDLINE, click.core.ParameterSource.ENVIRONMENT)
+
+
+def _require_memory(memory: Memory) -> None:
+    """Raise WorkspaceNotFoundError if a command looks for a memory, or adds to one, where there is none."""
+    command, root, files = click.get_current_context().info_name, memory.workspace, memory.config.files
+    if command in _READING:
+        is_there = Workspace(root, files.paths).has_memory or (root / HIDDEN_FOLDER / INDEX_FILE).exists()
+    else:
+        is_there = command not in _ADDING or is_named() or any((root / name).exists() for name in _MARKS)
+    if not is_there:
+        raise WorkspaceNotFoundError(f"{no_memory(root)}{'' if is_named() else _foreign(root)}")
+
+
+def _foreign(current: Path) -> str:
+    """Return a hint at a folder above that would be the workspace if it belonged to the user."""
+    for folder in current.parents:
+        if any((folder / name).exists() for name in _MARKS) and not _is_trusted(folder, current):
+            return f" {folder} belongs to another user. To use it all the same: -w {folder}"
+    return ""
 
 
 def folder_to_make(folder: Path | None, workspace: Path, default: Path) -> Path:
     """Return the folder in which a command makes something: its argument, or --workspace."""
-    is_named = click.get_current_context().get_parameter_source("workspace") is click.core.ParameterSource.COMMANDLINE
-    if folder is not None and is_named:
+    source = click.get_current_context().get_parameter_source("workspace")
+    is_given = source is click.core.ParameterSource.COMMANDLINE
+    if folder is not None and is_given:
         raise click.UsageError("The folder is named twice: give FOLDER or --workspace.")
-    return folder or (workspace if is_named else default)
+    return folder or (workspace if is_given else default)
 
 
 def load_plugins(workspace: Path | None = None) -> Plugins:
@@ -273,7 +321,7 @@ def _workspace_of(arguments: Iterable[str]) -> Path:
     """Return the workspace that arguments name which are not parsed yet."""
     parser = TextCommand(
         None,
-        params=[click.Option(["-w", "--workspace"])],
+        params=[click.Option(["-w", "--workspace"], envvar=WORKSPACE_VARIABLE)],
         context_settings={"ignore_unknown_options": True, "allow_extra_args": True},
     )
     with parser.make_context(None, list(arguments), resilient_parsing=True) as parsed:

@@ -14,7 +14,7 @@ from ..config import CONFIG_FILE, MemoryConfig
 from ..index.file import make_hidden_folder
 from ..plugins.kinds import KINDS
 from ..workspace.paths import HIDDEN_FOLDER, MEMORY_FOLDER
-from .common import folder_to_make, shared_options
+from .common import folder_to_make, is_named, shared_options
 from .output import escape
 
 if TYPE_CHECKING:
@@ -77,7 +77,7 @@ def init_command(output: Output, workspace: Path, folder: Path | None) -> None:
 
     Existing files stay as they are.
     """
-    root = folder_to_make(folder, workspace, Path.cwd())
+    root = folder_to_make(folder, workspace, workspace if is_named() else Path.cwd())
     made = []
     memory = root / MEMORY_FOLDER
     try:

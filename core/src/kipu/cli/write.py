@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from typing import TYPE_CHECKING, Any
 
@@ -61,11 +62,14 @@ def _parse_metadata(pairs: tuple[str, ...], tags: tuple[str, ...]) -> dict[str, 
     return metadata | ({"tags": list(tags)} if tags else {})
 
 
-def _print_note(output: Output, note: Note, label: str) -> None:
+def _print_note(output: Output, memory: Memory, note: Note, label: str) -> None:
     if output.json:
         output.data(note)
     elif not output.quiet:
-        output.line(f"{label} {escape(str(note.place))}")
+        place = str(note.place)  # relative to the workspace
+        if not os.path.samefile(memory.workspace, os.curdir):
+            place = os.path.join(memory.workspace, place)
+        output.line(f"{label} {escape(place)}")
         if note.replaced:
             output.line(f"Replaced: {escape(note.replaced, keep=LINES)}")
     output.notices(note.notices)
@@ -101,7 +105,7 @@ async def remember_command(
 ) -> None:
     """Write TEXT to a memory file, where every later search finds it."""
     note = await memory.remember(read_text(text), metadata=_parse_metadata(pairs, tags), **options)
-    _print_note(output, note, "Already remembered:" if note.duplicate_of else "Remembered:")
+    _print_note(output, memory, note, "Already remembered:" if note.duplicate_of else "Remembered:")
 
 
 @click.command("read", cls=TextCommand)
@@ -132,7 +136,7 @@ async def edit_command(output: Output, memory: Memory, *, place: dict[str, Any],
 
     Without TEXT, or with -, the text is read from standard input. The rest of the file stays as it is.
     """
-    _print_note(output, await memory.edit(read_text(text), **place), "Changed:")
+    _print_note(output, memory, await memory.edit(read_text(text), **place), "Changed:")
 
 
 @click.command("move", cls=TextCommand, epilog=_PLACE_HELP)
@@ -145,7 +149,7 @@ async def move_command(output: Output, memory: Memory, *, place: dict[str, Any],
 
     TO is relative to the workspace if it is below memory/ there, else to memory/.
     """
-    _print_note(output, await memory.move(to, **place), "Moved to:")
+    _print_note(output, memory, await memory.move(to, **place), "Moved to:")
 
 
 @click.command("forget", cls=TextCommand, epilog=_PLACE_HELP)

@@ -18,6 +18,7 @@ from .snippets import snippet
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+    from pathlib import Path
 
     from ..context import Context
     from ..embedding.query import VectorState
@@ -156,12 +157,12 @@ class SearchService:
         if not found:
             self.context.notices.add(*await unmatched_filters(snapshot, query))
             if not self.context.workspace.has_memory:
-                self.context.notices.add(no_memory(self.context))
+                self.context.notices.add(no_memory(self.context.workspace.root))
 
 
-def no_memory(context: Context) -> str:
+def no_memory(root: Path) -> str:
     """Return a sentence for a workspace without memory files."""
-    return f"There is no memory here yet: {context.workspace.root} has no folder memory/. Create one with: kipu init"
+    return f"There is no memory here yet: {root} has no folder memory/. Create one with: kipu init"
 
 
 def _result(hit: Hit, query: Query, also_in: Sequence[Place], explanation: Explanation | None) -> SearchResult:

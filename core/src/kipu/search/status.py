@@ -44,7 +44,7 @@ async def read_status(service: SearchService) -> Status:
     embedder = components.embedder_choice if components.needs_vectors else None
     notices = absent_paths(context.workspace, pending, scope)
     if not context.workspace.has_memory:
-        notices.append(no_memory(context))
+        notices.append(no_memory(context.workspace.root))
     if embedder is not None and (problem := await synchronizer.embeddings.problem()):
         notices.append(f"Searches use keywords only. {problem}")
     return Status(
