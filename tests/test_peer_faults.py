@@ -396,7 +396,7 @@ async def test_a_file_name_that_is_not_unicode_does_not_stop_the_others(memory, 
 
 async def test_a_file_that_vanishes_during_a_run_does_not_stop_the_others(workspace, write):
     for name in "abc":
-        write(f"memory/{name}.md", "alpha")
+        write(f"memory/{name}.md", f"alpha {name}")
 
     def interrupt(path: str) -> None:
         if path == "memory/a.md":

@@ -141,6 +141,12 @@ async def test_what_no_memory_has_is_named(memory_with, filters, notice):
         assert named.startswith(notice)
 
 
+async def test_the_date_of_front_matter_makes_no_file_a_dated_one(memory_with):
+    async with memory_with() as memory:
+        (file,) = await memory.files(since="2026-11-20", until="2026-11-20")
+        assert (file.path, file.date, file.evergreen) == (B, None, True)
+
+
 async def test_a_filter_that_matches_without_the_query_is_not_named(memory_with):
     async with memory_with(strategy=WordStrategy()) as memory:
         assert (await memory.search("absent", tag="work", path="projects", where={"draft": True})).notices == []
