@@ -38,6 +38,7 @@ __all__ = [
     "load_plugins",
     "memory_options",
     "open_memory",
+    "read_standard_input",
     "read_text",
     "run",
     "scope_option",
@@ -94,16 +95,16 @@ class TextCommand(click.Command):
             raise click.NoSuchOption(error.option_name, message, ctx=ctx) from None
 
 
-def read_text(words: tuple[str, ...]) -> str:
-    """Return the text that is given as words. A dash, or no words, stands for standard input."""
-    if words and words != ("-",):
-        return _decode(os.fsencode(" ".join(words)))
+def read_standard_input() -> bytes:
+    """Return what is written to standard input: bytes, because the system's encoding may be another than UTF-8."""
     if sys.stdin.isatty():
         print_error("Write the text, and end it with Ctrl-D on a line of its own.")
-    return _decode(sys.stdin.buffer.read())  # bytes, because the system's encoding may be another
+    return sys.stdin.buffer.read()
 
 
-def _decode(data: bytes) -> str:
+def read_text(words: tuple[str, ...]) -> str:
+    """Return the text that is given as words. A dash, or no words, stands for standard input."""
+    data = os.fsencode(" ".join(words)) if words and words != ("-",) else read_standard_input()
     try:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError as error:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,7 +10,7 @@ import click
 
 from ..errors import QueryError
 from ..search.query import unknown_source
-from .common import memory_options, scope_option
+from .common import memory_options, read_standard_input, scope_option
 from .output import LINES, escape
 
 if TYPE_CHECKING:
@@ -99,7 +98,7 @@ def _read(file: str | None) -> tuple[str, str]:
     """Return what to call a file, and its text."""
     name = "standard input" if file in (None, "-") else str(file)
     try:
-        data = sys.stdin.buffer.read() if file in (None, "-") else Path(name).read_bytes()
+        data = read_standard_input() if file in (None, "-") else Path(name).read_bytes()
     except OSError as error:
         raise QueryError(f"{name} cannot be read: {error.strerror or error}.") from None
     try:
