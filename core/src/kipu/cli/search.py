@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import attrs
 import click
 
+from ..search.duplicates import list_places
 from ..types import Place
 from .common import TextCommand, filter_options, given, load_plugins, memory_options, read_text
 from .output import LINES, Output, count, escape
@@ -169,7 +170,7 @@ def print_result(output: Output, rank: int, result: SearchResult, *, full: bool 
     if result.outdated:
         output.line(click.style(f"   outdated: {escape(result.outdated)}", fg="yellow"))
     if result.also_in:
-        output.line(click.style(f"   also in: {escape(', '.join(map(str, result.also_in)))}", dim=True))
+        output.line(click.style(f"   also in: {escape(list_places(result.also_in))}", dim=True))
     for line in (result.text if full else result.snippet).split("\n"):
         output.line(f"   {escape(line, keep=LINES)}".rstrip())
     if result.explanation is not None:

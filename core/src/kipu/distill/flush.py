@@ -118,7 +118,7 @@ async def _distill(
 ) -> tuple[list[str], KipuError | None]:
     """Return the facts in messages, and the error after which the rest of the messages was not distilled."""
     facts: list[str] = []
-    parts = await distiller.split(messages, task + "x" * 4 * _RECALL_TOKENS)
+    parts = await distiller.split(messages, task + " a" * _RECALL_TOKENS)
     for number, part in enumerate(parts):
         known = await _recall_known(recall, part, source)
         try:

@@ -16,6 +16,15 @@ DUPLICATES = "duplicates"
 """The name of this stage in an explanation."""
 
 
+_MOST_PLACES = 3
+
+
+def list_places(places: Sequence[Place]) -> str:
+    """Return the first places as people read them, and how many more there are."""
+    further = len(places) - _MOST_PLACES
+    return ", ".join([*map(str, places[:_MOST_PLACES]), *([f"{further:,} more"] if further > 0 else [])])
+
+
 def identity_of(chunk: StoredChunk) -> tuple[str, ...]:
     """Return what a chunk says, as it is compared: without marks, metadata and the headings within it.
 

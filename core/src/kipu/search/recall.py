@@ -13,7 +13,7 @@ from ..index.queries import load_chunks, passing_ids
 from ..index.recovery import recovering
 from ..sqlite import in_batches
 from ..types import Place, Recall
-from .duplicates import identity_of
+from .duplicates import identity_of, list_places
 from .query import make_query
 from .quotation import CLOSING, OPENING, frame, without_tags
 from .snippets import best_part, cut
@@ -36,8 +36,7 @@ _MOST_RESULTS = 400
 _FIRST_RESULTS = 12
 # So many chunks are read at a time, and so many in a row that do not fit show that the budget is full.
 _MOST_MISSES = 100
-# The other places of a text that are named, and the fewest characters of a result that are worth a label.
-_MOST_PLACES = 3
+# The fewest characters of a result that are worth a label.
 _FEWEST_CHARACTERS = 40
 
 _Position = tuple[int, int]  # of a chunk: the id of its file, and its place among the chunks of that file
@@ -132,7 +131,7 @@ class _Prompt:
     def __init__(self, results: Sequence[SearchResult], query: str, max_tokens: int) -> None:
         # What the label of a result says: those of adjacent chunks with the same label are one block.
         self._labels = {
-            result.chunk: {"outdated": result.outdated, "also": _list(result.also_in)} for result in results
+            result.chunk: {"outdated": result.outdated, "also": list_places(result.also_in)} for result in results
         }
         self._query = query
         self._chosen: dict[_Position, StoredChunk] = {}
@@ -235,12 +234,6 @@ class _Prompt:
 
     def _frame_price(self, first: StoredChunk, last: StoredChunk) -> int:
         return count_tokens("".join(self._frame(first, last)))
-
-
-def _list(places: Sequence[Place]) -> str:
-    """Return places as the label of a text names them."""
-    further = len(places) - _MOST_PLACES
-    return ", ".join([*map(str, places[:_MOST_PLACES]), *([f"{further} more"] if further > 0 else [])])
 
 
 def _price(text: str) -> int:

@@ -40,7 +40,8 @@ def best_part(text: str, query: str, length: int) -> tuple[int, int]:
         start = min(first, _next_border(text, start)) if start else 0
     end = min(len(text), start + length)
     if end < len(text):
-        border = max(text.rfind(" ", start, end), text.rfind("\n", start, end))
+        line = text.rfind("\n", max(start, end - 40), end)
+        border = line if line >= 0 else max(text.rfind(" ", start, end), text.rfind("\n", start, end))
         end = border if border > start + length // 2 else end
     return start, end
 
