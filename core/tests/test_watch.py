@@ -637,7 +637,7 @@ def test_events_lead_from_the_earlier_state_to_the_later(before, after):
 
 
 def known(hashes: dict[str, str]) -> dict[str, KnownFile]:
-    return {path: KnownFile(1, path, 0, 0, 0, hash, "", False, None) for path, hash in hashes.items()}
+    return {path: KnownFile(1, path, 0, 0, 0, hash, "", False, None, "memory") for path, hash in hashes.items()}
 
 
 def test_a_summary_is_a_few_words():

@@ -250,7 +250,7 @@ class Memory:
         :param min_score: leave out results with a lower score in [0, 1].
         :param strategy: the strategy to use instead of the configured one.
         :param source: search only files with this source label, or with one of several; ``archive`` is what was
-            archived, which is searched only if it is asked for.
+            archived, which is searched only if it is asked for, and ``external`` all that is outside ``memory/``.
         :param tag: search only entries with this tag, or with all of several: their own, that of their file, or
             ``#tag`` in the text. ``a`` is also the tag of what has ``a/b``.
         :param path: search only files whose path matches this pattern, in the syntax of ``.gitignore``, relative to the

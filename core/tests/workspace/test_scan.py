@@ -355,6 +355,35 @@ def test_the_source_is_the_first_folder_below_memory(path, source):
     assert source_of(path) == source
 
 
+async def test_folders_below_a_further_path_are_sources_of_which_no_scope_sees_any(config, write, tmp_path):
+    vault = tmp_path / "vault"
+    for name in ("top.md", "alice/a.md", "alice/deep/b.md", "work/c.md"):
+        write(vault / name, f"valkey {name}")
+    write("memory/alice/own.md", "valkey own")
+
+    def open_memory(*paths, **options):
+        return Memory(config(files={"paths": [str(path) for path in paths]}), **options)
+
+    def names(found):
+        return sorted((result.path.removeprefix(f"{vault.as_posix()}/"), result.source) for result in found)
+
+    below = [("alice/a.md", "external/alice"), ("alice/deep/b.md", "external/alice"), ("work/c.md", "external/work")]
+    async with open_memory(vault, vault / "alice") as memory:
+        found = await memory.search("valkey", source="external")
+        assert (names(found), found.notices) == (sorted([*below, ("top.md", "external")]), [])
+        assert names(await memory.search("valkey", source="external/alice")) == below[:2]
+        assert names(await memory.files("alice")) == [("memory/alice/own.md", "alice")]
+    async with open_memory(vault, scope="alice") as alice:
+        assert names(await alice.search("valkey")) == names(await alice.files()) == [("memory/alice/own.md", "alice")]
+    async with open_memory(vault / "alice", vault / "work") as memory:  # the same files below other paths
+        found = await memory.search("valkey", source="external")
+        assert names(found) == [
+            ("alice/a.md", "external"),
+            ("alice/deep/b.md", "external/deep"),
+            ("work/c.md", "external"),
+        ]
+
+
 @pytest.mark.parametrize(
     ("name", "expected"),
     [

@@ -33,7 +33,8 @@ async def files_command(output: Output, memory: Memory, **options: Any) -> None:
         status = await memory.status()
         output.notices(status.notices)
         known, scope = status.sources, click.get_current_context().params["scope"]
-        unknown = [unknown_source(source, known) for source in options["source"] if source not in known]
+        above = {*known, *(label.partition("/")[0] for label in known)}
+        unknown = [unknown_source(source, known) for source in options["source"] if source not in above]
         if unknown:
             output.notices(unknown)
         elif filters:

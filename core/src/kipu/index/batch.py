@@ -13,7 +13,7 @@ import attrs
 
 from ..sqlite import in_batches
 from ..types import StoredChunk
-from ..workspace.paths import date_of, source_of
+from ..workspace.paths import date_of
 from .filters import of_entry, of_file
 from .queries import KnownFile, known_files
 from .vectors import attach_cached, detach
@@ -39,6 +39,7 @@ class PreparedFile:
     """
 
     path: str
+    source: str
     size: int
     mtime_ns: int
     ctime_ns: int
@@ -55,12 +56,17 @@ class PreparedFile:
         """Return a file as it is on disk, with the chunks that it had before."""
         added, problem = (before.added, before.problem) if before else (False, None)
         stamp = (found.size, found.mtime_ns, found.ctime_ns)
-        return cls(found.path, *stamp, hash, chunker, None, added=added, problem=problem, before=before)
+        return cls(found.path, found.source, *stamp, hash, chunker, None, added=added, problem=problem, before=before)
 
     @property
     def renamed(self) -> bool:
         """Whether the index has the file under another name."""
         return self.before is not None and self.before.path != self.path
+
+    @property
+    def relabelled(self) -> bool:
+        """Whether the index has the file under another name, or with another source."""
+        return self.before is not None and (self.before.path, self.before.source) != (self.path, self.source)
 
 
 @attrs.define
@@ -151,7 +157,7 @@ class _ChunkDiff:
         old: dict[str, list[_ChunkRow]] = {}
         for row in reversed(rows):
             old.setdefault(row.hash, []).append(row)
-        source, date = source_of(file.path), date_of(file.path)
+        source, date = file.source, date_of(file.path)
         times: dict[str, int] = {}
         hashes: dict[int, str] = {}  # of metadata, by identity: the chunks of an entry share it, and it is hashed once
         for position, chunk in enumerate(file.chunks or ()):
@@ -162,7 +168,7 @@ class _ChunkDiff:
                 metadata = hashes[id(chunk.metadata)] = self._add_metadata(chunk.metadata)
             hash = (attrs.evolve(chunk, metadata={"": metadata}) if metadata else chunk).hash
             same = old[hash].pop() if old.get(hash) and not fresh else None
-            if same is not None and not file.renamed:
+            if same is not None and not file.relabelled:
                 if same.place != place:
                     self._moved.append((*place, same.id))
                 continue
@@ -242,7 +248,7 @@ class _FileRows:
     def add(self, file: PreparedFile) -> int:
         """Add a file, in place of what the index had of it, and return the id of its row."""
         date = date_of(file.path)
-        values: tuple[Any, ...] = (file.path, source_of(file.path), date.isoformat() if date else None)
+        values: tuple[Any, ...] = (file.path, file.source, date.isoformat() if date else None)
         values += (file.size, file.mtime_ns, file.ctime_ns, file.hash, file.chunker, file.added, file.problem)
         if file.before is not None:
             id = file.before.id

@@ -13,7 +13,7 @@ import unicodedata
 from typing import TYPE_CHECKING, Any
 
 from ..markdown import canonical
-from ..workspace.paths import ARCHIVE, MEMORY_FOLDER
+from ..workspace.paths import ARCHIVE, EXTERNAL, MEMORY_FOLDER
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -23,8 +23,9 @@ if TYPE_CHECKING:
 TAGS = "tags"
 """The key of tags, whether a file spells it ``tags`` or ``tag``."""
 
-# The label of what was archived, and those of the sources that it was in: "archive", "archive/team".
+# The label of what was archived, and those of the sources that it was in: "archive", "archive/team". So "external".
 IN_ARCHIVE = f"{{files}}.source = '{ARCHIVE}' OR ({{files}}.source > '{ARCHIVE}/' AND {{files}}.source < '{ARCHIVE}0')"
+_BELOW = {ARCHIVE: IN_ARCHIVE, EXTERNAL: IN_ARCHIVE.replace(ARCHIVE, EXTERNAL)}
 # The day of a file: of its name, else of its front matter.
 _DAY = (
     "coalesce({files}.date, (SELECT substr(min(value), 1, 10) FROM file_properties WHERE file_id = {files}.id "
@@ -75,8 +76,7 @@ def filters(query: Query, *, archived: bool = True, prefix: str = "") -> tuple[s
 def source_filter(sources: Sequence[str], files: str = "files") -> tuple[str, list[Any]]:
     """Return the condition for files of some sources, and its parameters; without any, the condition for all."""
     conditions = [f"{files}.source IN ({', '.join('?' * len(sources))})"] if sources else ["1"]
-    if ARCHIVE in sources:
-        conditions.append(IN_ARCHIVE.format(files=files))
+    conditions += [below.format(files=files) for label, below in _BELOW.items() if label in sources]
     return f"({' OR '.join(conditions)})" if sources else "1", list(sources)
 
 

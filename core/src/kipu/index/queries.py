@@ -26,7 +26,7 @@ _SELECT_CHUNKS = (
     "SELECT chunks.id, chunks.chunk, files.path, files.source, files.date, chunks.start_line, chunks.end_line, "
     f"chunks.heading, chunks.heading_level, chunks.text, chunks.context, chunks.metadata_id FROM {CHUNKS_AND_FILES}"
 )
-_FILE_COLUMNS = "id, path, size, mtime_ns, ctime_ns, hash, chunker, added, problem"
+_FILE_COLUMNS = "id, path, size, mtime_ns, ctime_ns, hash, chunker, added, problem, source"
 
 
 class KnownFile(NamedTuple):  # not attrs: one is made for every file, before every search
@@ -41,6 +41,7 @@ class KnownFile(NamedTuple):  # not attrs: one is made for every file, before ev
     chunker: str
     added: bool
     problem: str | None
+    source: str
 
 
 @attrs.frozen

@@ -70,7 +70,7 @@ def compare(
     now = time.time_ns()
     for path, found in scan.files.items():
         file = known.get(path)
-        if file is not None and file.chunker == chunker:
+        if file is not None and file.chunker == chunker and file.source == found.source:
             if _stamp(file) == _stamp(found):
                 pending.unchanged += sees(path)
                 continue

@@ -219,7 +219,8 @@ class Indexer:
         changed: list[tuple[PreparedFile, Document]] = []
         for content in contents:
             found, before = content.found, known.get(content.found.path)
-            if before is not None and (before.hash, before.chunker) == (content.hash, identity) and not force:
+            same = before is not None and (before.hash, before.chunker) == (content.hash, identity)
+            if before is not None and same and before.source == found.source and not force:
                 batch.files.append(PreparedFile.of(found, content.hash, identity, before))
                 continue
             file = PreparedFile.of(found, content.hash, identity, before or vanished.take(content.hash))

@@ -11,7 +11,6 @@ from ..index.recovery import recovering
 from ..markdown import canonical, check_metadata, entries, format_entry, normalize_text
 from ..search.quotation import without_recalled
 from ..types import Note, Place
-from ..workspace.paths import source_of
 from ..workspace.text import TextFile
 from .duplicates import find_candidates, find_duplicate, find_similar
 from .edits import append, check_heading
@@ -66,7 +65,7 @@ async def remember(
         if "id" in known and (place := await find_entry(context, known["id"])):
             raise QueryError(f'There is an entry with the id "{known["id"]}" already: {place}. Give another one.')
         old = None if supersedes is None else await resolve_place(context, supersedes)
-        candidates = await find_candidates(context, [text], source_of(path))
+        candidates = await find_candidates(context, [text], context.workspace.source_of(path))
         if duplicate := await asyncio.to_thread(find_duplicate, candidates, text, known, today):
             return await _keep_duplicate(writer, text, duplicate, old, known)
         if old is not None:
@@ -131,7 +130,7 @@ async def filter_new(context: Context, texts: Sequence[str], path: str, metadata
     """Return those of several texts that the source of a file does not say yet, each once."""
     new: dict[str, str] = {}
     texts = [normalize_text(text) for text in texts]
-    candidates = await find_candidates(context, texts, source_of(path))
+    candidates = await find_candidates(context, texts, context.workspace.source_of(path))
     for text in texts:
         if not find_duplicate(candidates, text, metadata, context.config.today()):
             new.setdefault(canonical(text), text)

@@ -11,7 +11,6 @@ import attrs
 from ..index.queries import file_infos, sources
 from ..index.recovery import IndexReplacedError, recovering
 from ..types import SearchResult, SearchResults
-from ..workspace.paths import ARCHIVE
 from .pipeline import Pipeline, build_pipeline, fallback, run_pipeline
 from .query import unknown_source, unmatched_filters
 from .snippets import snippet
@@ -150,9 +149,9 @@ class SearchService:
         """Say if there is no such source, tag or property, or no memory at all."""
         if query.sources and self.context.scope.label is None:
             known = await sources(snapshot.connection)
-            has_archive = any(label.startswith(f"{ARCHIVE}/") for label in known)
+            above = {label.partition("/")[0] for label in known}  # archive, external
             for source in query.sources:
-                if source not in known and not (source == ARCHIVE and has_archive):
+                if source not in known and source not in above:
                     self.context.notices.add(unknown_source(source, known))
         if not found:
             self.context.notices.add(*await unmatched_filters(snapshot, query))

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 MEMORY_FOLDER = "memory"
 ARCHIVE = "archive"
+EXTERNAL = "external"
 HIDDEN_FOLDER = ".kipu"
 _SUFFIXES = (".md", ".markdown")
 _DATE = re.compile(r"(\d{4})-(\d{2})-(\d{2})(?!\d)", re.ASCII)
@@ -43,12 +44,13 @@ def is_memory_file_name(name: str) -> bool:
 def source_of(path: str) -> str:
     """Return the source label of a memory file.
 
-    It is the first folder below ``memory/``, ``memory`` for files directly in it, and ``external`` elsewhere. Files in
-    ``memory/archive/team/`` came from the source ``team``, and have the label ``archive/team``.
+    It is the first folder below ``memory/``, ``memory`` for files directly in it, and ``external`` elsewhere; see also
+    `Workspace.source_of`. Files in ``memory/archive/team/`` came from the source ``team``, and have the label
+    ``archive/team``.
     """
     parts = path.split("/")
     if parts[0] != MEMORY_FOLDER or len(parts) < 2:
-        return "external"
+        return EXTERNAL
     if parts[1] == ARCHIVE and len(parts) > 3:
         return f"{ARCHIVE}/{parts[2]}"
     return parts[1] if len(parts) > 2 else MEMORY_FOLDER
@@ -83,13 +85,14 @@ class FoundFile(NamedTuple):  # not attrs: a scan makes one for every file, befo
     size: int
     mtime_ns: int
     ctime_ns: int
+    source: str
 
 
-def stat_file(name: str, real: str, status: os.stat_result) -> FoundFile:
+def stat_file(name: str, real: str, status: os.stat_result, source: str) -> FoundFile:
     """Return a file with its stamp."""
     # A time stamp may be of any size (the year 1600, or 30000); SQLite's numbers have 64 bits.
-    stamps = (max(-(2**63), min(time, 2**63 - 1)) for time in (status.st_mtime_ns, status.st_ctime_ns))
-    return FoundFile(name, real, status.st_size, *stamps)
+    mtime, ctime = (max(-(2**63), min(time, 2**63 - 1)) for time in (status.st_mtime_ns, status.st_ctime_ns))
+    return FoundFile(name, real, status.st_size, mtime, ctime, source)
 
 
 class Workspace:
@@ -143,6 +146,19 @@ class Workspace:
         if is_inside(real, self._real_root):
             real = os.path.relpath(real, self._real_root)
         return real.replace(os.sep, "/") if os.sep != "/" else real
+
+    def source_of(self, name: str) -> str:
+        """Return the source label of a file by its name: ``external/projects`` in that folder of a further path.
+
+        No scope has such a label: a folder elsewhere that is named after a scope does not belong to it.
+        """
+        label = source_of(name)
+        if label != EXTERNAL or not self._further:
+            return label
+        path = os.path.normpath(os.path.join(self._real_root, name))
+        base = min((base for base in self._further if is_inside(path, base)), key=len, default=path)
+        folder, *below = os.path.relpath(path, base).split(os.sep)
+        return f"{EXTERNAL}/{folder}" if below else EXTERNAL
 
     def locate(self, path: str | os.PathLike[str]) -> str:
         """Return the real path of a file that a caller names, relative to the workspace or absolute.
@@ -199,7 +215,7 @@ class Workspace:
         except (OSError, ValueError):
             return None
         fits = stat.S_ISREG(status.st_mode) and status.st_size <= self.max_bytes and self.allows(real)
-        return stat_file(name, real, status) if fits else None
+        return stat_file(name, real, status, self.source_of(name)) if fits else None
 
     def read(self, real: str, folder: OpenFolder | None = None) -> bytes:
         """Return the bytes of a memory file, by the real path that was checked.

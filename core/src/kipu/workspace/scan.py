@@ -189,4 +189,4 @@ class _Walk:
             reason = f"is larger than files.max_bytes allows: {status.st_size:,} bytes"
             scan.skipped.append(SkippedFile(name, reason))
             return
-        scan.files[name] = stat_file(name, real, status)
+        scan.files[name] = stat_file(name, real, status, self.workspace.source_of(name))

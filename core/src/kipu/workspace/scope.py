@@ -14,13 +14,13 @@ from typing import TYPE_CHECKING, Any
 import attrs
 
 from ..errors import ConfigurationError, OutsideScopeError, QueryError
-from .paths import ARCHIVE, MEMORY_FOLDER, folders_above, is_memory_file_name, source_of
+from .paths import ARCHIVE, EXTERNAL, MEMORY_FOLDER, folders_above, is_memory_file_name, source_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
 _SAFE = re.compile(r"[a-z0-9](?:[a-z0-9_.@+-]{0,62}[a-z0-9_])?")
-_RESERVED = {ARCHIVE, MEMORY_FOLDER, "external"}
+_RESERVED = {ARCHIVE, MEMORY_FOLDER, EXTERNAL}
 # Windows has no files of these names, with any ending. https://learn.microsoft.com/windows/win32/fileio/naming-a-file
 _DEVICES = {"con", "prn", "aux", "nul", *(f"{name}{digit}" for name in ("com", "lpt") for digit in range(10))}
 _NO_FOLDER = re.compile(r'[/\\\0-\x1f\x7f<>:"|?*]')
