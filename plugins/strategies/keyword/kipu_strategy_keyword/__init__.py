@@ -20,7 +20,7 @@ from kipu.types import Hit, Query, StrategyBase
 from . import candidates, tables
 from .candidates import Choice
 from .ranking import Weights, cover, has_any, rank
-from .terms import read_terms
+from .terms import Term, read_terms
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
     from .ranking import Candidate, Corpus, Frequency
     from .tables import Condition
-    from .terms import Term, Terms
+    from .terms import Terms
 
 __all__ = ["Keyword", "kipu_register_strategies"]
 
@@ -79,7 +79,7 @@ class Keyword(StrategyBase):
     @property
     def schema_version(self) -> int:
         """The version of the tables and of what becomes a token."""
-        return 3
+        return 4
 
     async def create(self, connection: aiosqlite.Connection) -> None:
         """Create empty tables."""
@@ -203,8 +203,14 @@ def _choices(terms: Terms, frequencies: Mapping[Term, Frequency]) -> list[Choice
         return []
     # The rest is only counted where one of the rarer terms is: it changes the order, and not what is visited.
     counted = [term.expression for term in known] if len(essential) < len(known) else ()
-    required = [term.expression for term in terms.required if frequencies[term].chunks]
-    choices = [Choice([term.expression for term in essential], counted), Choice(required, columns=_LITERAL_COLUMNS)]
+    required = [term.expression for term in terms.required if frequencies[term].rows]
+    # Of very many chunks with a word, those that write it as the query does may not be among the first.
+    forms = [term.form for term in essential if term.form and frequencies[term].rows > MINIMUM_CANDIDATES]
+    choices = [
+        Choice([term.expression for term in essential], counted),
+        Choice(required, columns=_LITERAL_COLUMNS),
+        Choice([Term(form, prefix=True).expression for form in forms], columns="identifiers"),
+    ]
     return [choice for choice in choices if choice.needed]
 
 

@@ -17,6 +17,8 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, NamedTuple
 
+from .tokens import FORM_MARK
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
@@ -31,6 +33,13 @@ LONGEST = 2.5
 
 AROUND = 0.5
 """The worth of a chunk that has no word of the query itself, but is beside one that has."""
+
+
+OTHER_FORM = 0.3
+"""The worth of a word with other accents than in the query, if a chunk has it with these: resume for résumé.
+
+From 0.3 to 0.9, what we measure does not differ.
+"""
 
 
 class Weights(NamedTuple):
@@ -91,7 +100,8 @@ class _Match(NamedTuple):
     """A term of the query in a chunk.
 
     ``weighted`` is how often it occurs, ``by_chunk`` and ``by_path`` how often the chunk and the path add it to the
-    file; ``own`` if more than the context has it; ``covered`` is the share of it that counts as found.
+    file; ``own`` if more than the context has it; ``covered`` is the share of it that counts as found; ``other`` if the
+    chunk has it with other accents only.
     """
 
     number: int
@@ -100,6 +110,7 @@ class _Match(NamedTuple):
     by_path: int
     own: bool
     covered: float
+    other: bool
 
 
 class _Found(NamedTuple):
@@ -110,10 +121,15 @@ class _Found(NamedTuple):
 
 
 class _Needle(NamedTuple):
-    """What shows a term in a text of tokens, and what the term counts where only the path has it."""
+    """What shows a term in a text of tokens, and what the term counts where only the path has it.
+
+    ``forms`` shows that folding made the term of another word, ``form`` that it is the word of the query.
+    """
 
     text: str
     in_path: float
+    forms: str
+    form: str
 
 
 def rank(
@@ -132,7 +148,7 @@ def rank(
     chunk_idfs = [_term_idf(corpus, frequency) for frequency in frequencies.values()]
     path_idfs = [_idf(corpus.files, frequency.named) for frequency in frequencies.values()]
     needles = [
-        _Needle(term.needle, min(1.0, path_idf / idf))
+        _Needle(term.needle, min(1.0, path_idf / idf), f" {term.token}{FORM_MARK}", term.form and f" {term.form}")
         for term, idf, path_idf in zip(frequencies, chunk_idfs, path_idfs, strict=True)
     ]
     file_idfs = [_idf(corpus.files, frequency.files) for frequency in frequencies.values()]
@@ -141,10 +157,14 @@ def rank(
     files = _relevance_of_files(added, file_idfs, corpus) | _relevance_of_files(found, file_idfs, corpus)
 
     saturation = _saturation(corpus.length / max(1, corpus.chunks))
+    as_asked = {term.number for chunk in found for term in chunk.terms if term.by_chunk and not term.other}
     relevance = []
     for chunk in (*found, *added):
         held = saturation(chunk.candidate.length)
-        own = sum(chunk_idfs[term.number] * _saturated(term.weighted, held) for term in chunk.terms)
+        own = 0.0
+        for term in chunk.terms:
+            worth = OTHER_FORM if term.other and term.number in as_asked else 1.0
+            own += chunk_idfs[term.number] * worth * _saturated(term.weighted, held)
         value = own + weights.file * files[chunk.candidate.file]
         relevance.append(value if any(term.own for term in chunk.terms) else value * AROUND)
     best = max(range(len(found)), key=relevance.__getitem__)
@@ -177,16 +197,22 @@ def _find(candidate: Candidate, needles: Sequence[_Needle], weights: Weights) ->
     # str.count passes over every second one of equal tokens in a row: such a count is saturated anyway.
     whole = candidate.whole
     terms = []
-    for number, (needle, in_path) in enumerate(needles):
+    for number, (needle, in_path, forms, form) in enumerate(needles):
         if needle in whole:
-            text = candidate.text.count(needle) + candidate.identifiers.count(needle)
+            text = candidate.text.count(needle)
             heading = candidate.heading.count(needle)
             context = candidate.context.count(needle)
             path = candidate.path.count(needle)
+            other = False
+            if text or heading:
+                literal = candidate.identifiers
+                as_asked = literal.count(form) if form else text + heading - literal.count(forms)
+                other = as_asked <= 0
+            text += candidate.identifiers.count(needle)
             weighted = text + weights.heading * heading + weights.context * context + weights.path * in_path * path
             covered = 1.0 if text or heading else max(0.5 * (context > 0), in_path * (path > 0))
             own = bool(text or heading or path)
-            terms.append(_Match(number, weighted, text + (heading > 0), int(path > 0), own, covered))
+            terms.append(_Match(number, weighted, text + (heading > 0), int(path > 0), own, covered, other))
     return _Found(candidate, terms)
 
 

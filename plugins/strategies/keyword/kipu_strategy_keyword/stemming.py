@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 
-__all__ = ["Stems"]
+__all__ = ["MAXIMUM_STEMS", "Stems"]
 
 MAXIMUM_STEMS = 200_000
 """The most stems in the cache; when it is full, it is cleared."""

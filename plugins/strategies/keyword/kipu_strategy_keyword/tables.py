@@ -144,12 +144,17 @@ def _rows(
 ) -> Iterator[tuple[int, str, str, str, str, str]]:
     """Yield the row of each chunk, and append its id, its lengths and its path to ``lengths``."""
     for chunk in chunks:
-        path, heading, context, text = map(tokens.fold, (chunk.path, chunk.heading, chunk.context, chunk.text))
+        fields = [*map(tokens.normalise, (chunk.path, chunk.context, chunk.heading, chunk.text))]
+        path, context, heading, text = map(tokens.strip_accents, fields)
         in_path = [*tokens.words(_distinctive(path)), *tokens.identifiers(path)]
         in_heading = tokens.words(heading)
         in_context = [word for word in tokens.words(context) if word not in tokens.STOP_WORDS]
         in_text = tokens.words(text)
-        literal = tokens.identifiers(f"{heading} {text}")
+        literal = [
+            *tokens.identifiers(f"{heading} {text}"),
+            *tokens.forms(fields[2], heading),
+            *tokens.forms(fields[3], text),
+        ]
         join = " ".join
         yield chunk.id, join(in_path), join(in_heading), join(in_context), join(in_text), join(literal)
         length = len(in_path) + len(in_heading) + len(in_context) + len(in_text)

@@ -19,10 +19,14 @@ _QUOTED = re.compile('"([^"]+)"|“([^“”]+)”')
 
 
 class Term(NamedTuple):
-    """A token, or a phrase of tokens joined by spaces; ``prefix`` if the last one is only the start of a token."""
+    """A token, or a phrase of tokens joined by spaces; ``prefix`` if the last one is only the start of a token.
+
+    ``form`` is how the query writes it, where that has accents: see `tokens.forms`.
+    """
 
     token: str
     prefix: bool = False
+    form: str = ""
 
     @property
     def expression(self) -> str:
@@ -44,8 +48,10 @@ class Terms(NamedTuple):
 
 def read_terms(text: str) -> Terms:
     """Return the terms of a query. Stop words are left out unless there is nothing else."""
-    folded = tokens.fold(text)
-    found = dict.fromkeys(_words(tokens.words(folded)))
+    written = tokens.normalise(text)
+    folded = tokens.strip_accents(written)
+    forms = {form.partition(tokens.FORM_MARK)[0]: form for form in tokens.forms(written, folded)}
+    found = dict.fromkeys(term._replace(form=forms.get(term.token, "")) for term in _words(tokens.words(folded)))
     telling = {term: None for term in found if term.token not in tokens.STOP_WORDS} or found
     literal = [Term(token) for token in dict.fromkeys(tokens.identifiers(folded))]
     quoted = (_phrase(tokens.words(tokens.fold(match[1] or match[2]))) for match in _QUOTED.finditer(text))

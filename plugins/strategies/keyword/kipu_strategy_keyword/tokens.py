@@ -1,11 +1,13 @@
 """From text to the tokens that are indexed and searched.
 
-Text is folded (NFKC, lower case, no accents) and becomes three kinds of tokens:
+Text is written in one way (NFKC, lower case, nothing invisible), then folded (no accents), and becomes tokens:
 
 - **words**, stemmed as English: "Indexes" and "indexing" are ``index``;
+- **symbols** and emoji, each by itself, a flag as one;
 - **n-grams** where a script has no spaces between words: 日本語 becomes 日本, 本語 and 語. The last tokens of a run are
   shorter, so that every piece shorter than an n-gram starts some token, and is found as its prefix;
-- **identifiers**, whole, beside the words inside of them: ``zx-99817``, ``foo_bar``, ``c++``, ``src/app/main.py``.
+- **identifiers**, whole, beside the words inside of them: ``zx-99817``, ``foo_bar``, ``c++``, ``src/app/main.py``;
+- **forms** of the words that folding changes, beside these: ``resum´résumé``.
 
 No token holds white space or a double quote, and all of them can be encoded as UTF-8.
 """
@@ -16,11 +18,25 @@ import re
 import unicodedata
 from functools import cache
 
-from .stemming import Stems
+from .stemming import MAXIMUM_STEMS, Stems
 
-__all__ = ["STOP_WORDS", "fold", "identifiers", "is_strong", "n_gram_length", "words"]
+__all__ = [
+    "FORM_MARK",
+    "STOP_WORDS",
+    "fold",
+    "forms",
+    "identifiers",
+    "is_strong",
+    "n_gram_length",
+    "normalise",
+    "strip_accents",
+    "words",
+]
 
 _STEMS = Stems()
+
+FORM_MARK = "\u00b4"
+"""What is between a token and the word that it was folded from. NFKC leaves none of it in a text."""
 
 STOP_WORDS = frozenset(
     _STEMS[word]
@@ -55,14 +71,45 @@ _MARKS = (
     "\u0300-\u036f\u0483-\u0487\u0591-\u05bd\u05bf\u05c1-\u05c7\u0610-\u061a\u064b-\u065f\u0670\u06d6-\u06ed"
     "\u0711-\u074a\u0900-\u0963\u0971-\u0df3\u0f18-\u0fbc\u1712-\u1714\u1a55-\u1a7f\u1b00-\u1b44\ua8e0-\ua8f1"
 )
+# Letters that Unicode does not decompose, and what is written for them where a keyboard has none of them: Latin,
+# Cyrillic and Arabic ones, and letters that are signs, such as that of Hawaiian.
+_PLAIN_LETTERS = {
+    "øđħłŧðĸŋȷⱥƀƃɓƈȼƌɖɗɇəǝɛƒǥɠɦⱨɨɉƙⱪƚɫⱡƞɲɔɵƥᵽɋɍɽƭʈⱦʉʋⱳƴɏƶȥⱬ": "odhltdknjabbbccdddeeeefgghhijkklllnnooppqrrtttuvwyyzzz",
+    "ґғқҝңөүұҳҷҗ": "ггккноуухчж",
+    "\u0671\u06cc\u0649\u06a9\u0629\u06c1\u06be\u06d5": "\u0627\u064a\u064a\u0643\u0647\u0647\u0647\u0647",
+}
+_LETTERS = {
+    **{letter: plain for pair in _PLAIN_LETTERS.items() for letter, plain in zip(*pair, strict=True)},
+    "\u0131": "i",
+    "æ": "ae",
+    "œ": "oe",
+    "þ": "th",
+    **dict.fromkeys("\u02b9\u02bb\u02bc\u02be\u02bf", ""),
+}
 _LETTER = rf"[^\W_{_BIGRAMS}{_TRIGRAMS}]"
 _JOINT = r"[-_./:@\\+~]"
 
+# What has no width, chooses a look or a direction, or colours an emoji: it stands inside of words and separates none.
+_INVISIBLE = (
+    "\u00ad\u180e\u200b-\u200f\u202a-\u202e\u2060-\u2064\u2066-\u2069\ufe00-\ufe0f\ufeff"
+    "\U0001f3fb-\U0001f3ff\U000e0020-\U000e007f\U000e0100-\U000e01ef"
+)
+# Money, signs of mathematics, arrows, pictures; not the lines and blocks of drawn frames.
+_SYMBOLS = (
+    "\u00a2-\u00a7\u00a9\u00ac\u00ae\u00b0\u00b1\u00b6\u00d7\u00f7\u20a0-\u20cf\u20e3\u2100-\u214f\u2190-\u24ff\u25a0-\u2bff"
+    "\U0001f000-\U0001faff"
+)
+_SYMBOL = rf"[\U0001f1e6-\U0001f1ff]{{2}}|[{_SYMBOLS}]"
+
 _PATTERNS = {
     "ascii word": "[a-z0-9]+",
-    "word": rf"([{_BIGRAMS}]+)|([{_TRIGRAMS}]+)|{_LETTER}(?:{_LETTER}|[{_MARKS}])*",
+    "run": f"[{_BIGRAMS}{_TRIGRAMS}]",
+    "spaced word": rf"[^\W_](?:[^\W_]+|[{_MARKS}]+)*|{_SYMBOL}",
+    "word": rf"([{_BIGRAMS}]+)|([{_TRIGRAMS}]+)|{_LETTER}(?:{_LETTER}|[{_MARKS}])*|{_SYMBOL}",
+    "invisible": f"[{_INVISIBLE}]+",
     # Accents, and the points that Hebrew and Arabic are usually written without.
-    "accent": "[\u0300-\u036f\u0591-\u05bd\u05bf\u05c1-\u05c7\u0610-\u061a\u0640\u064b-\u065f\u0670\ufe00-\ufe0f]",
+    "accent": "[\u0300-\u036f\u0591-\u05bd\u05bf\u05c1-\u05c7\u0610-\u061a\u0640\u064b-\u065f\u0670]",
+    "letter": f"[{''.join(_LETTERS)}]",
     "identifier": rf"(?<![a-z0-9])(?:[a-z0-9]++(?:{_JOINT}{{1,3}}[a-z0-9]++)++(?:\+\+)?|[a-z][a-z0-9]*(?:\+\+|\#))"
     r"|(?<![^\s\"'`(\[])\.[a-z][a-z0-9]*",
     "joint": _JOINT,
@@ -78,18 +125,34 @@ def _pattern(name: str) -> re.Pattern[str]:
     return re.compile(_PATTERNS[name])
 
 
-def fold(text: str) -> str:
-    """Return ``text`` as it is compared: NFKC, case folded, without accents."""
+def normalise(text: str) -> str:
+    """Return ``text`` in the one way in which it may be written: NFKC, case folded, without invisible characters."""
     if text.isascii():
         return text.lower()
-    decomposed = unicodedata.normalize("NFKD", unicodedata.normalize("NFKC", text).casefold())
-    return unicodedata.normalize("NFKC", _pattern("accent").sub("", decomposed))
+    folded = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", text).casefold())
+    return _pattern("invisible").sub("", folded).replace("i\u0307", "i")
+
+
+def strip_accents(normalised: str) -> str:
+    """Return a normalised text without accents, and with the letters that are written where a keyboard lacks some."""
+    if normalised.isascii():
+        return normalised
+    plain = _pattern("accent").sub("", unicodedata.normalize("NFKD", normalised))
+    plain = _pattern("letter").sub(lambda match: _LETTERS[match[0]], plain)
+    return unicodedata.normalize("NFKC", plain)
+
+
+def fold(text: str) -> str:
+    """Return ``text`` as it is compared: NFKC, case folded, without accents."""
+    return strip_accents(normalise(text))
 
 
 def words(folded: str) -> list[str]:
-    """Return the stems and n-grams of a folded text, in its order, stop words among them."""
+    """Return the stems, symbols and n-grams of a folded text, in its order, stop words among them."""
     if folded.isascii():
         return list(map(_STEMS.__getitem__, _pattern("ascii word").findall(folded)))
+    if not _pattern("run").search(folded):
+        return list(map(_STEMS.__getitem__, _pattern("spaced word").findall(folded)))
     tokens: list[str] = []
     for match in _pattern("word").finditer(folded):
         run, kind = match[0], match.lastindex
@@ -99,6 +162,32 @@ def words(folded: str) -> list[str]:
             size = kind + 1
             tokens += [run[start : start + size] for start in range(len(run))]
     return tokens
+
+
+class _Forms(dict[str, str]):
+    """The form of each normalised word, as `forms` returns it; empty for a word that folding does not change."""
+
+    def __missing__(self, word: str) -> str:
+        if len(self) >= MAXIMUM_STEMS:
+            self.clear()
+        folded = strip_accents(word)
+        [token] = words(folded)[:1] or [""]
+        form = self[word] = f"{token}{FORM_MARK}{word}" if token and folded != word else ""
+        return form
+
+
+_FORMS = _Forms()
+
+
+def forms(normalised: str, folded: str) -> list[str]:
+    """Return the forms of the words that folding has changed: none for an English text.
+
+    A form is the token, the mark, and the word with its accents: it shows whether a chunk has the word of a query.
+    """
+    if normalised == folded:
+        return []
+    found = map(_FORMS.__getitem__, _pattern("spaced word").findall(normalised))
+    return [form for form in found if form]
 
 
 def n_gram_length(token: str) -> int:

@@ -38,10 +38,72 @@ FILLER = [f"Filler {number}: the weather was fine and the team went out for lunc
         ("ษ", "เรียนภาษาไทย"),
         ("हिन्दी", "यह हिन्दी है"),
         ("مرحبا", "مَرْحَبًا بكم"),
+        ("lodzi", "Spotkanie w Łodzi."),
+        ("smorrebrod oeuvre aether", "Smørrebrød, œuvre, æther"),
+        ("thor dai hamrun", "Þór, ðai, Ħamrun"),
+        ("duong day nong", "Đường dây nóng"),
+        ("Hawaii", "Hawaiʻi"),
+        ("қазақ", "казак"),
+        ("کتابی", "كتابي"),
+        ("ışık", "Işık salonunda"),
+        ("KAPI", "kapı"),
+        ("kapi", "KAPI"),
+        ("istanbul", "İSTANBUL"),
+        *(("passphrase", f"a pass{mark}phrase") for mark in "\u200b\u200c\u200d\u00ad\u2060\ufeff"),
+        ("pass\u00adphrase", "a passphrase"),
+        ("میخواهم", "می\u200cخواهم"),
     ],
 )
 async def test_a_word_is_found_however_it_is_written(workspace, query, text):
     await workspace.add(*FILLER, text)
+    [hit, *_] = await workspace.search(query)
+    assert (hit.chunk.text, hit.score) == (text, pytest.approx(1))
+
+
+@pytest.mark.parametrize(
+    ("plain", "written"),
+    [("resume", "résumé"), ("lodz", "Łódź"), ("expose", "exposé"), ("ma", "mã"), ("resumes", "résumés")],
+)
+async def test_a_word_with_the_accents_of_the_query_comes_first(workspace, plain, written):
+    await workspace.add(*(f"The {form} is on the desk." for form in (plain, written)))
+    for asked, other in (plain, written), (written, plain):
+        for query in (asked, asked.upper()):
+            first, second = await workspace.search(query)
+            assert [first.chunk.text, second.chunk.text] == [f"The {form} is on the desk." for form in (asked, other)]
+            assert first.score == pytest.approx(1)
+            assert second.score < 0.9
+
+
+async def test_accents_that_no_chunk_lacks_cost_nothing(workspace):
+    await workspace.add(*FILLER, "Die Küche in München", "redis", "redis in the kitchen")
+    assert (await workspace.texts("munchen redis"))[0] == "Die Küche in München"
+
+
+async def test_a_rare_form_of_a_common_word_is_found(workspace):
+    await workspace.add(*("ma ma ma" for _ in range(1_000)), "mã, in a longer sentence, beside many other words")
+    assert (await workspace.texts("mã"))[0].startswith("mã")
+
+
+@pytest.mark.parametrize(
+    ("query", "text"),
+    [
+        ("🔥", "Deploy failed 🔥 today."),
+        ("✅", "- ✅ 2026-11-29 done"),
+        ("📅 2026", "- call the bank 📅 2026-12-01"),
+        ("⏫", "- ⏫ call the bank"),
+        ("❤", "with ❤\ufe0f"),
+        ("❤\ufe0f", "with ❤"),
+        ("👩\u200d💻", "a 👩\u200d💻 at work"),
+        ("💻", "a 👩\u200d💻 at work"),
+        ("👍🏽", "fine 👍"),
+        ("🇩🇪", "from 🇫🇷🇩🇪"),
+        ("1\ufe0f\u20e3", "1\u20e3 first"),
+        ("→", "a → b"),
+        ("20 €", "for 20€"),
+    ],
+)
+async def test_emoji_and_symbols_are_found(workspace, query, text):
+    await workspace.add(*FILLER, "🇪🇺 🇫🇷 🎉 ✔ 1 20 2026", text)
     assert (await workspace.texts(query))[0] == text
 
 
