@@ -70,3 +70,11 @@ def test_plugins_are_listed_with_state_and_reason(kipu, site):
         "Plugin kipu-broken 1.0 failed to load and was skipped: ModuleNotFoundError: No module named 'not_there'. "
         "Upgrade it (pip install -U kipu-broken) or disable it (-p no:kipu-broken).\n"
     )
+
+
+@pytest.mark.parametrize("command", ["status", "doctor"])
+def test_conflict_copies_are_named(kipu, write, command):
+    write("memory/x.md", "valkey")
+    write("memory/x (conflicted copy).md", "redis")
+    done = kipu(command)
+    assert "memory/x (conflicted copy).md is a conflict copy of memory/x.md, and ranks below it" in done.out + done.err

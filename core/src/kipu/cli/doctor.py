@@ -20,7 +20,7 @@ from ..plugins.kinds import KINDS
 from ..sqlite import choose_driver
 from ..workspace.paths import HIDDEN_FOLDER
 from .common import load_plugins, open_memory, run, shared_options
-from .output import Output, count, escape
+from .output import Output, conflict, count, escape
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -189,6 +189,8 @@ def _index(status: Status, unusable: str | None) -> Iterator[Finding]:
         yield Finding("hint", f"{count(len(status.pending), 'file')} new or changed", _PENDING)
     for file in status.skipped:
         yield Finding("hint", f"skipped {file.path}", file.reason)
+    for names in status.conflicts.items():
+        yield Finding("hint", conflict(*names), "Merge them, and delete the copy.")
     for note in status.notices:
         if unusable is None or unusable not in note:
             yield Finding("hint", note, "Restore it, or remove it from kipu.toml.")

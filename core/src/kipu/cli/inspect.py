@@ -11,7 +11,7 @@ from ..errors import ConfigurationError
 from ..search.query import unknown_source
 from ..workspace.paths import Workspace
 from .common import filter_options, given, load_plugins, memory_options, scope_option, shared_options
-from .output import Output, count, escape, missing_folder
+from .output import Output, conflict, count, escape, missing_folder
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -105,6 +105,7 @@ async def status_command(output: Output, memory: Memory) -> None:
         for path in status.pending:
             output.line(f"pending: {escape(path)}")
     output.skipped(status.skipped)
+    output.notices(conflict(*names) for names in status.conflicts.items())
     output.notices(status.notices)
     output.notices(missing_folder(folder) for folder in status.missing)
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from ..types import SkippedFile
 
-__all__ = ["LINES", "Output", "count", "escape", "figures", "missing_folder"]
+__all__ = ["LINES", "Output", "conflict", "count", "escape", "figures", "missing_folder"]
 
 LINES = "\n\t"  # the control characters that a text of several lines may have
 
@@ -179,6 +179,11 @@ def count(number: int, what: str) -> str:
 def missing_folder(folder: str) -> str:
     """Return the message for a folder that is missing although the index has files of it."""
     return f"{folder} is missing; what was indexed of it is kept. If it is gone for good: kipu index --prune"
+
+
+def conflict(copy: str, original: str) -> str:
+    """Return the message for a conflict copy of a tool for synchronisation."""
+    return f"{copy} is a conflict copy of {original}, and ranks below it"
 
 
 def _json(value: Any, indent: int | None = None) -> str:

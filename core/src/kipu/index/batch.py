@@ -63,11 +63,6 @@ class PreparedFile:
         """Whether the index has the file under another name."""
         return self.before is not None and self.before.path != self.path
 
-    @property
-    def relabelled(self) -> bool:
-        """Whether the index has the file under another name, or with another source."""
-        return self.before is not None and (self.before.path, self.before.source) != (self.path, self.source)
-
 
 @attrs.define
 class Batch:
@@ -168,7 +163,7 @@ class _ChunkDiff:
                 metadata = hashes[id(chunk.metadata)] = self._add_metadata(chunk.metadata)
             hash = (attrs.evolve(chunk, metadata={"": metadata}) if metadata else chunk).hash
             same = old[hash].pop() if old.get(hash) and not fresh else None
-            if same is not None and not file.relabelled:
+            if same is not None and file.before and (file.before.path, file.before.source) == (file.path, source):
                 if same.place != place:
                     self._moved.append((*place, same.id))
                 continue

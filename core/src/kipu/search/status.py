@@ -10,6 +10,7 @@ from ..index.recovery import recovering
 from ..indexing.compare import absent_paths, missing_folders
 from ..plugins.build import name_of
 from ..types import SkippedFile, Status
+from ..workspace.paths import find_conflicts
 from .service import no_memory
 
 if TYPE_CHECKING:
@@ -66,4 +67,5 @@ async def read_status(service: SearchService) -> Status:
         embedder=None if embedder is None else name_of(embedder),
         pending_vectors=0 if embedder is None else pending_vectors,
         vectors=vectors,
+        conflicts=find_conflicts(scope.seen(pending.scan.files)),
     )

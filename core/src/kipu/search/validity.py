@@ -1,7 +1,8 @@
 """Rank superseded and expired entries below their replacements, and label them.
 
 The metadata of an entry says until when it is valid (``valid_until``) and what supersedes it (``superseded_by``: the
-``id`` of another entry, or the path of a file). Both are judged as of the day of the search, or of another day.
+``id`` of another entry, or the path of a file). Both are judged as of the day of the search, or of another day. What is
+in a conflict copy of another file ranks lower, too.
 """
 
 from __future__ import annotations
@@ -12,9 +13,10 @@ from typing import TYPE_CHECKING
 import attrs
 
 from ..index.filters import source_filter
-from ..index.queries import CHUNKS_AND_FILES, admit, select_chunks
+from ..index.queries import CHUNKS_AND_FILES, admit, known_files, select_chunks
 from ..markdown import leading_headings
 from ..types import Hit
+from ..workspace.paths import find_conflicts, original_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -39,8 +41,8 @@ _NAMED = (
 
 
 def is_outdatable(chunk: StoredChunk) -> bool:
-    """Return whether the metadata of a chunk says until when it is valid, or what supersedes it."""
-    return bool(chunk.metadata) and ("valid_until" in chunk.metadata or "superseded_by" in chunk.metadata)
+    """Return whether a chunk may be outdated: by its metadata, or as a part of a conflict copy."""
+    return not chunk.metadata.keys().isdisjoint(("valid_until", "superseded_by")) or bool(original_of(chunk.path))
 
 
 async def by_validity(snapshot: Snapshot, query: Query, hits: Sequence[Hit]) -> list[Hit]:
@@ -49,9 +51,12 @@ async def by_validity(snapshot: Snapshot, query: Query, hits: Sequence[Hit]) -> 
     if query.as_of is not None:
         since = await _valid_since(snapshot.connection, query.sources)
         hits = [hit for hit in hits if since.get(hit.chunk.metadata.get("id", ""), date.min) <= query.as_of]
+    names = {name for hit in hits for name in (hit.chunk.path, original_of(hit.chunk.path)) if name}
+    copies = find_conflicts(await known_files(snapshot.connection, sorted(names)))
     for hit in hits:
-        ranking.hits[hit.chunk.id] = hit
-    for hit in hits:
+        share = _OUTDATED_SHARE if hit.chunk.path in copies else 1.0
+        ranking.hits[hit.chunk.id] = attrs.evolve(hit, score=hit.score * share)
+    for hit in [*ranking.hits.values()]:
         if is_outdatable(hit.chunk):
             await ranking.judge(hit, hit.score)
     return ranking.best_first()

@@ -282,6 +282,7 @@ class Status:
     ``embedder`` is the name of the embedder in use, None where searches use keywords only. ``vectors`` counts the
     chunks that have a vector, by the identity of the embedder: several may have vectors side by side.
     ``pending_vectors`` counts the chunks without a vector of the embedder in use. ``filters`` are the write filters.
+    ``conflicts`` are the conflict copies of tools for synchronisation, each with its original.
     """
 
     workspace: str
@@ -302,3 +303,4 @@ class Status:
     embedder: str | None = None
     pending_vectors: int = 0
     vectors: Mapping[str, int] = attrs.field(factory=dict)
+    conflicts: Mapping[str, str] = attrs.field(factory=dict)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import re
 import stat
+import unicodedata
 from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -25,6 +26,12 @@ ARCHIVE = "archive"
 EXTERNAL = "external"
 HIDDEN_FOLDER = ".kipu"
 _SUFFIXES = (".md", ".markdown")
+# Dropbox and Nextcloud; ownCloud; Syncthing; iCloud.
+_COPY = re.compile(
+    r"(.+?)(?: \([^()/]*conflicted copy[^()/]*(?:\(\d+\))?\)|_conflict-\d{8}-\d{6}|\.sync-conflict-\d{8}-\d{6}-\w+"
+    r"| [2-9])(\.[^./]+)",
+    re.IGNORECASE | re.DOTALL,
+)
 _DATE = re.compile(r"(\d{4})-(\d{2})-(\d{2})(?!\d)", re.ASCII)
 
 
@@ -65,6 +72,18 @@ def date_of(path: str) -> date | None:
         return date(*map(int, match.groups()))
     except ValueError:
         return None
+
+
+def original_of(path: str) -> str | None:
+    """Return the file, existing or not, of which a file is a conflict copy by its name; None if of none."""
+    found = _COPY.fullmatch(path)
+    return found and found[1] + found[2]
+
+
+def find_conflicts(paths: Iterable[str]) -> dict[str, str]:
+    """Return the conflict copies among some files, each with its original, if that is among them too."""
+    names = {unicodedata.normalize("NFC", path): path for path in paths}
+    return {path: names[original] for name, path in names.items() if (original := original_of(name) or "") in names}
 
 
 def printable(name: str) -> str:

@@ -150,7 +150,7 @@ class _Walk:
             where = "into a hidden folder" if inside else "out of the workspace"
             scan.skipped.append(SkippedFile(printable(name), f"is a symbolic link that leads {where}"))
         elif is_folder:
-            if not self._contains(real, path):
+            if not is_inside(os.path.realpath(os.path.dirname(path)), real):  # following it would not end
                 self.folders.append((name, real))
         else:
             self.file(name, real, os.stat(real), scan)
@@ -163,15 +163,8 @@ class _Walk:
             reason = "is neither a folder nor a Markdown file: its name must end in .md or .markdown"
             scan.skipped.append(SkippedFile(printable(name), reason))
 
-    @staticmethod
-    def _contains(real: str, path: str) -> bool:
-        """Return whether a link leads to a folder that contains it: following it would not end."""
-        return is_inside(os.path.realpath(os.path.dirname(path)), real)
-
     def file(self, name: str, real: str, status: os.stat_result, scan: Scan) -> None:
-        if self.workspace.excluded(name):
-            return
-        if real in self._files:
+        if self.workspace.excluded(name) or real in self._files:
             return
         try:
             name.encode("utf-8")
