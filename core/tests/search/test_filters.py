@@ -128,9 +128,9 @@ async def test_a_property_that_changed_is_found_as_it_is_now(memory_with, write)
     [
         ({"tag": "wrok"}, 'No memory has the tag "wrok". Did you mean "work"?'),
         ({"tag": "work/x"}, 'No memory has the tag "work/x". Did you mean "work"?'),
-        ({"where": {"status": "doone"}}, 'No memory has status=doone. Did you mean "done"?'),
-        ({"where": {"statsu": "done"}}, 'No memory has statsu=done. Did you mean "status"?'),
-        ({"path": "nowhere/**"}, "No memory matches the path nowhere/**."),
+        ({"where": {"status": "doone"}}, 'No memory has the property "status=doone". Did you mean "status=done"?'),
+        ({"where": {"statsu": "done"}}, 'No memory has the property "statsu=done". Did you mean "status=done"?'),
+        ({"path": "nowhere/**"}, 'No memory has the path "nowhere/**".'),
         ({"source": ["team", "taem"], "tag": "urgent"}, 'No memory file has the source "taem". Did you mean "team"?'),
     ],
     ids=str,
@@ -166,16 +166,16 @@ async def test_a_scope_has_properties_of_its_own_source_only(memory_with):
 @pytest.mark.parametrize(
     ("filters", "message"),
     [
-        ({"tag": "#"}, "tag must be a tag"),
+        ({"tag": "#"}, "A tag or a path to search for is empty"),
         ({"tag": 1}, "tag must be a tag"),
         ({"source": [1]}, "source must be the label"),
-        ({"path": "/"}, "path must be a pattern"),
+        ({"path": "/"}, "A tag or a path to search for is empty"),
         ({"path": "a/[z-a]"}, "path must be a pattern"),
         ({"where": "status=done"}, "where must be a dictionary"),
         ({"where": {"status": ""}}, "where must be keys with their values"),
         ({"where": {1: "a"}}, "where must be keys with their values"),
         ({"where": {"a": object()}}, "A value of metadata is"),
-        ({"tag": ["a"] * 101}, "tag must be at most 100 texts, not 101"),
+        ({"tag": [f"t{n}" for n in range(101)]}, "A query has at most 100 sources, tags and properties, not 101"),
     ],
     ids=str,
 )

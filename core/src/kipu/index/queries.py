@@ -10,7 +10,7 @@ import attrs
 
 from ..sqlite import IndexDamageError, in_batches
 from ..types import FileInfo, StoredChunk, VectorSpace
-from .filters import IN_ARCHIVE, filters
+from .filters import IN_ARCHIVE, filters, source_filter
 from .vectors import KnownSpace
 
 if TYPE_CHECKING:
@@ -209,24 +209,16 @@ async def admit(snapshot: Snapshot, query: Query, hits: Iterable[Hit]) -> list[H
     ]
 
 
-async def any_passes(snapshot: Snapshot, query: Query) -> bool:
-    """Return whether any chunk passes the filters of a query."""
-    condition, parameters = filters(query, archived=snapshot.has_archive)
-    statement = f"SELECT 1 FROM {CHUNKS_AND_FILES} WHERE {condition} LIMIT 1"
-    return bool(list(await snapshot.connection.execute_fetchall(statement, parameters)))
-
-
-async def known_properties(snapshot: Snapshot, query: Query, key: str) -> tuple[list[str], list[str]]:
-    """Return the keys of all properties in the sources of a query, and the values of one of them."""
-    condition, parameters = filters(query, archived=snapshot.has_archive)
-    rows = await snapshot.connection.execute_fetchall(
-        "SELECT DISTINCT key, iif(key = ?, value, '') FROM ("
-        f"SELECT key, value FROM file_properties JOIN files ON files.id = file_id WHERE {condition} UNION ALL "
+async def known_properties(connection: aiosqlite.Connection, sources: Sequence[str]) -> list[tuple[str, str]]:
+    """Return the keys and values of properties in some sources, or in all: 10,000 at most."""
+    condition, parameters = source_filter(sources)
+    rows = await connection.execute_fetchall(
+        f"SELECT key, value FROM file_properties JOIN files ON files.id = file_id WHERE {condition} UNION "
         f"SELECT key, value FROM metadata_properties JOIN chunks USING (metadata_id) JOIN files ON files.id = file_id "
-        f"WHERE {condition})",
-        [key, *parameters, *parameters],
+        f"WHERE {condition} LIMIT 10000",
+        [*parameters, *parameters],
     )
-    return list(dict.fromkeys(row[0] for row in rows)), [row[1] for row in rows if row[0] == key]
+    return [(row[0], row[1]) for row in rows]
 
 
 def _date(text: str | None) -> date | None:

@@ -5,12 +5,10 @@ from __future__ import annotations
 from datetime import date, datetime
 from typing import TYPE_CHECKING
 
-import attrs
-
 from ..config import MOST_RESULTS
 from ..errors import QueryError
 from ..index.filters import TAGS, comparable, comparable_key, comparable_tag, matches_path
-from ..index.queries import any_passes, known_properties
+from ..index.queries import file_infos, known_properties
 from ..markdown import check_metadata
 from ..plugins.suggest import did_you_mean
 from ..types import Query
@@ -19,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
     from typing import Any
 
-    from ..index.queries import Snapshot
+    import aiosqlite
 
 # How many hits a strategy is asked for, so that post-processors have a choice.
 _HITS_PER_RESULT = 4
@@ -51,6 +49,12 @@ def make_query(
     first, last = _date("since", since), _date("until", until)
     if first and last and first > last:
         raise QueryError(f"since ({first}) is after until ({last}): nothing can be between them.")
+    tags = [comparable_tag(each) for each in texts_of("tag", tag, "a tag such as infrastructure or #project/alpha")]
+    pairs = list(_pairs(where))
+    if not all(tags) or (path is not None and not str(path).strip(" /")):
+        raise QueryError("A tag or a path to search for is empty.")
+    if (count := len(sources) + len(tags) + len(pairs)) > _MOST_FILTERS:
+        raise QueryError(f"A query has at most {_MOST_FILTERS} sources, tags and properties, not {count:,}.")
     return Query(
         _valid(text),
         max_results,
@@ -60,9 +64,9 @@ def make_query(
         last,
         _date("as_of", as_of),
         today,
-        tuple(map(_tag, texts_of("tag", tag, "a tag"))),
+        tuple(tags),
         None if path is None else _path(str(path)),
-        tuple(_pairs(where)),
+        tuple(pairs),
     )
 
 
@@ -74,30 +78,19 @@ def _valid(text: str) -> str:
 def texts_of(name: str, value: str | Sequence[str] | None, what: str) -> list[str]:
     """Return one text or several as a list, without repeats.
 
-    :raises QueryError: it is neither, or there are too many.
+    :raises QueryError: it is neither.
     """
     values = [] if value is None else [value] if isinstance(value, str) else value
     if not isinstance(values, (list, tuple, set, frozenset)) or not all(isinstance(each, str) for each in values):
         raise QueryError(f"{name} must be {what}, or a list of them, not {value!r}.")
-    if len(values) > _MOST_FILTERS:
-        raise QueryError(f"{name} must be at most {_MOST_FILTERS} texts, not {len(values):,}.")
     return list(dict.fromkeys(map(_valid, values)))
 
 
-def _tag(text: str) -> str:
-    if not (tag := comparable_tag(text)):
-        raise QueryError(f"tag must be a tag such as infrastructure or #project/alpha, not {text!r}.")
-    return tag
-
-
 def _path(pattern: str) -> str:
-    pattern = _valid(pattern)
     try:
-        matches_path("memory/any.md", pattern)
+        matches_path("memory/any.md", pattern := _valid(pattern))
     except ValueError as error:
         raise QueryError(f"path must be a pattern such as projects/**, not {pattern!r}: {error}.") from None
-    if not pattern.strip(" /"):
-        raise QueryError(f"path must be a pattern such as projects/**, not {pattern!r}.")
     return pattern
 
 
@@ -105,12 +98,10 @@ def _pairs(where: Mapping[str, Any] | None) -> Iterator[tuple[str, str]]:
     """Yield the pairs that must match: of a list, each value."""
     if where is not None and not isinstance(where, dict):
         raise QueryError(f'where must be a dictionary such as {{"status": "done"}}, not {where!r}.')
-    if where and len(where) > _MOST_FILTERS:
-        raise QueryError(f"where must be at most {_MOST_FILTERS} keys, not {len(where):,}.")
     for key, value in (where or {}).items():
         values = value if isinstance(value, (list, tuple)) else [value]
         texts = [text for each in values for text in check_metadata({"value": each}).values()]
-        if not isinstance(key, str) or not key.strip() or not texts or len(texts) > _MOST_FILTERS:
+        if not isinstance(key, str) or not key.strip() or not texts:
             raise QueryError(f"where must be keys with their values, such as status=done, not {key!r}: {value!r}.")
         yield from ((comparable_key(_valid(key)), comparable(text)) for text in texts)
 
@@ -142,18 +133,17 @@ def unknown_source(source: str, known: Iterable[str]) -> str:
     return f'No memory file has the source "{source}".{did_you_mean(source, known)}{listed}'
 
 
-async def unmatched_filters(snapshot: Snapshot, query: Query) -> list[str]:
+async def unmatched_filters(connection: aiosqlite.Connection, query: Query) -> list[str]:
     """Return a sentence for each of the query's tags, properties and paths that nothing in its sources has."""
-    sentences = []
-    alone = Query("", sources=query.sources)
-    tags = [(f'has the tag "{tag}"', attrs.evolve(alone, tags=(tag,)), TAGS, tag) for tag in query.tags]
-    pairs = [
-        (f"has {key}={value}", attrs.evolve(alone, where=((key, value),)), key, value) for key, value in query.where
+    asked: list[tuple[str, str, dict[str, Any]]] = [
+        *(("tag", tag, {"tags": (tag,)}) for tag in query.tags),
+        *(("property", f"{key}={value}", {"where": ((key, value),)}) for key, value in query.where),
+        *([("path", query.path, {"path": query.path})] if query.path else []),
     ]
-    paths = [(f"matches the path {query.path}", attrs.evolve(alone, path=query.path), "", "")] if query.path else []
-    for what, single, key, value in [*tags, *pairs, *paths]:
-        if not await any_passes(snapshot, single):
-            keys, values = await known_properties(snapshot, alone, key)
-            near = did_you_mean(key, keys) if key not in (*keys, TAGS, "") else did_you_mean(value, values)
-            sentences.append(f"No memory {what}.{near}")
+    sentences = []
+    for kind, name, alone in asked:
+        if not await file_infos(connection, Query("", sources=query.sources, **alone)):
+            pairs = await known_properties(connection, query.sources)
+            known = {"tag": [value for key, value in pairs if key == TAGS], "property": [f"{k}={v}" for k, v in pairs]}
+            sentences.append(f'No memory has the {kind} "{name}".{did_you_mean(name, known.get(kind, ()))}')
     return sentences

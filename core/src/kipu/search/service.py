@@ -154,7 +154,7 @@ class SearchService:
                 if source not in known and source not in above:
                     self.context.notices.add(unknown_source(source, known))
         if not found:
-            self.context.notices.add(*await unmatched_filters(snapshot, query))
+            self.context.notices.add(*await unmatched_filters(snapshot.connection, query))
             if not self.context.workspace.has_memory:
                 self.context.notices.add(no_memory(self.context.workspace.root))
 
