@@ -59,6 +59,13 @@ def test_the_forms_of_a_word_match():
         ("C++", "Written in C++ since then."),
         ("ZX-99817", "The error was ZX-99817."),
         ("foo_bar", "See foo_bar for more."),
+        ("lodzi", "Spotkanie w Łodzi dzisiaj."),
+        ("RÉSUMÉ", "My resume is here."),
+        ("resume", "My résumé is here."),
+        ("passphrase", "The pass\u200bphrase is long."),
+        ("kapi", "Kapıyı aç."),
+        ("❤\ufe0f", "With ❤ from Rome."),
+        ("🔥", "The deploy 🔥 failed."),
     ],
 )
 def test_the_match_is_shown_in_every_script(word, sentence):

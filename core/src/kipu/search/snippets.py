@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import re
+import unicodedata
 from functools import lru_cache
 
 # Runs of letters and digits. Not \w: it drops the vowel signs of Hindi and Thai. Both are compiled when first needed,
 # since most chunks are shown whole.
-_WORD = r"[^\s\x00-\x2f\x3a-\x40\x5b-\x60\x7b-\x7f\u2010-\u203a\u3000-\u3003\u3008-\u3011]+"
+_WORD = r"[^\s\x00-\x2f\x3a-\x40\x5b-\x60\x7b-\x7f\u2010-\u203a\u3000-\u3003\u3008-\u3011\u200d\ufe0f]+"
 _WITHOUT_SPACES = "[\u0e00-\u0e7f\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff]"
+_ACCENTS = "\u00c0-\u024f\u1e00-\u1eff][\u0300-\u036f\u00ad\u200b-\u200d\u2060]*"  # after a Latin letter
 _WORDS = 64
 _CUT = "\u2026"
 
@@ -48,24 +50,21 @@ def best_part(text: str, query: str, length: int) -> tuple[int, int]:
 
 def _matches(text: str, query: str) -> list[tuple[int, str]]:
     """Return where words of the query begin in the text, and which."""
-    pattern = _pattern(query)
-    if pattern is None:
-        return []
-    return [(match.start(), match.group().lower()[:5]) for match in pattern.finditer(text)]
+    return [(match.start(), match.group().lower()[:5]) for match in _pattern(query).finditer(text)]
 
 
 @lru_cache(maxsize=8)
-def _pattern(query: str) -> re.Pattern[str] | None:
+def _pattern(query: str) -> re.Pattern[str]:
     parts = []
-    for word in list(dict.fromkeys(re.findall(_WORD, query)))[:_WORDS]:
+    plain = unicodedata.normalize("NFC", re.sub("[\u0300-\u036f]", "", unicodedata.normalize("NFKD", query)))
+    for word in list(dict.fromkeys(re.findall(_WORD, plain)))[:_WORDS]:
         if not word.isascii() and re.search(_WITHOUT_SPACES, word):
             parts += [re.escape(word[start : start + 2]) for start in range(max(1, len(word) - 1))]
-        elif len(word) > 2:
-            # The beginning of a word stands for its forms: "decided" is shown where "decision" was asked for.
-            parts.append(rf"\b{re.escape(word[: max(4, len(word) - 3)])}")
         else:
-            parts.append(rf"\b{re.escape(word)}\b")
-    return re.compile("|".join(parts), re.IGNORECASE) if parts else None
+            # The beginning of a word stands for its forms: "decided" is shown where "decision" was asked for.
+            start = re.sub("(?i)[a-z]", rf"[\g<0>{_ACCENTS}", re.escape(word[: max(4, len(word) - 3)]))
+            parts.append(rf"(?<!\w){start}" + r"(?!\w)" * (len(word) < 3))
+    return re.compile("|".join(parts) or "(?!)", re.IGNORECASE)
 
 
 def _best_start(matches: list[tuple[int, str]], length: int) -> int:
