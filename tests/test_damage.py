@@ -257,7 +257,7 @@ async def test_a_chunk_is_found_by_its_name_in_a_rebuilt_index(indexed: tuple[Pa
         (found, *_) = await memory.search("u3x1")
     write_index(workspace, good[:100] + b"\xff" * PAGE + good[100 + PAGE :])
     async with open_memory(workspace) as memory:
-        assert (await memory.find_chunk(found.chunk)).text == found.text
+        assert await memory.read(chunk=found.chunk) == found.text
 
 
 def test_no_command_circles_around_a_damaged_index(

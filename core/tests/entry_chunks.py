@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any
 
 import attrs
@@ -55,3 +56,8 @@ def lines_of(file: Path) -> list[str]:
 def entries_in(file: Path) -> list[Entry]:
     """Return the entries of a file."""
     return entries(lines_of(file))
+
+
+def without_id(file: Path, id: str | None) -> str:
+    """Return the text of a file without the line of metadata that is an id alone."""
+    return re.sub(rf"\n *\[id: {id}\]", "", file.read_text("utf-8"))

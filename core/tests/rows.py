@@ -20,13 +20,17 @@ if TYPE_CHECKING:
 FILES = "SELECT path, source, date, size, hash, chunker, added, problem FROM files ORDER BY path"
 CHUNKS = (
     "SELECT path, position, chunk, chunks.hash, start_line, end_line, heading, heading_level, chunks.text, "
-    "context, metadata.text, entry, superseded_by, valid_until "
+    "context, metadata.text, superseded_by, valid_until "
     "FROM chunks LEFT JOIN metadata ON metadata.id = metadata_id LEFT JOIN files ON files.id = file_id "
     "ORDER BY path, position"
 )
 WORDS = (
     "SELECT files.path, position, words.path, words FROM words LEFT JOIN chunks ON chunks.id = chunk_id "
     "LEFT JOIN files ON files.id = file_id ORDER BY files.path, position"
+)
+ENTRIES = (
+    "SELECT path, start_line, end_line, entries.id, is_derived, text "
+    "FROM entries JOIN files ON files.id = file_id LEFT JOIN metadata ON metadata.id = metadata_id ORDER BY 1, 2"
 )
 METADATA = "SELECT text FROM metadata ORDER BY text"
 STRATEGIES = "SELECT name, schema_version FROM strategies ORDER BY name"
@@ -54,7 +58,8 @@ def select(workspace: Path, statement: str) -> list[tuple[Any, ...]]:
 
 def rows(workspace: Path) -> dict[str, list[tuple[Any, ...]]]:
     """Return everything that the index says."""
-    statements = {"files": FILES, "chunks": CHUNKS, "metadata": METADATA, "words": WORDS, "strategies": STRATEGIES}
+    statements = {"files": FILES, "chunks": CHUNKS, "entries": ENTRIES, "metadata": METADATA, "words": WORDS}
+    statements["strategies"] = STRATEGIES
     return {table: select(workspace, statement) for table, statement in statements.items()}
 
 

@@ -185,10 +185,10 @@ PLACE = {"path": "memory/a.md", "start": 1}
             {"text": "apples", "supersedes": f"memory/{NO_UNICODE}.md:3"},
             r"supersedes must be .*, not 'memory/\\ud800",
         ),
-        ("forget", {"chunk": NO_UNICODE}, f"chunk {NO_NAME}"),
+        ("forget", {"id": NO_UNICODE}, f"id {NO_NAME}"),
         ("edit", {"text": "pears", "chunk": NO_UNICODE}, f"chunk {NO_NAME}"),
         ("move", {"to": "b.md", "chunk": NO_UNICODE}, f"chunk {NO_NAME}"),
-        ("find_chunk", {"chunk": NO_UNICODE}, f"chunk {NO_NAME}"),
+        ("edit", {"text": "pears", "id": NO_UNICODE}, f"id {NO_NAME}"),
         ("search", {"query": "apples", "strategy": NO_UNICODE}, f"strategy {NO_NAME}"),
         ("reindex", {"embedder": NO_UNICODE}, f"embedder {NO_NAME}"),
         ("search", {"query": "apples", "max_results": 10**5000}, "max_results is too large: a number of 16,610 bits"),
@@ -217,9 +217,9 @@ async def test_an_age_that_no_file_has_is_an_error(memory, days):
         await memory.compact(older_than=timedelta(days=days))
 
 
-@pytest.mark.parametrize("path", [None, "a\0b"])
-async def test_what_no_path_can_be_is_an_error(memory, path):
-    for method in (memory.read, memory.add):
+@pytest.mark.parametrize(("path", "methods"), [(None, ["add"]), ("a\0b", ["add", "read"])])
+async def test_what_no_path_can_be_is_an_error(memory, path, methods):
+    for method in [getattr(memory, name) for name in methods]:
         with pytest.raises(MemoryFileError, match="is not a valid path"):
             await method(path)
 

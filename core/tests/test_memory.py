@@ -421,7 +421,7 @@ def test_a_memory_works_in_one_event_loop_after_the_other(config, write):
 async def test_a_memory_says_that_another_event_loop_uses_it(memory, write):
     write("memory/a.md", "the apple")
     assert await memory.search("apple")
-    operations = [memory.search, memory.remember, memory.find_chunk, memory.recall]
+    operations = [memory.search, memory.remember, memory.recall]
     for operation in operations:
         with pytest.raises(OtherEventLoopError, match=r"in use in another event loop.*kipu\.sync\.Memory"):
             await asyncio.to_thread(asyncio.run, operation("apple"))

@@ -16,7 +16,8 @@ _NAMES = {
     "chunk": "the name of a chunk, as a search returns it",
     "embedder": "the name of an embedder",
     "strategy": "the name of a strategy",
-    "supersedes": "a chunk, or a path and lines such as memory/a.md:3-4",
+    "id": "the id of an entry",
+    "supersedes": "an id, a chunk, or a path and lines such as memory/a.md:3-4",
 }
 
 

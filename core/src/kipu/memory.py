@@ -46,7 +46,7 @@ if TYPE_CHECKING:
         SearchResult,
         SearchResults,
         Status,
-        StoredChunk,
+        StoredEntry,
         Strategy,
     )
     from .watch import Event, FileSummary
@@ -331,6 +331,20 @@ class Memory:
         asked: list[str | None] = [*texts_of("source", source, "the label of a source")]
         return tuple(label for label in map(scope.source, asked or [None]) if label is not None)
 
+    @_public
+    async def entries(self, source: str | Sequence[str] | None = None, **filters: Any) -> list[StoredEntry]:
+        """Return the entries of all files, by path and line, after the index was brought up to date.
+
+        :param source: only those of files with this source label, or with one of several; by default, archived ones
+            are left out.
+        :param filters: ``tag``, ``path``, ``where``, ``since`` and ``until``, as in `search`.
+        :raises QueryError: an argument has an invalid value.
+        """
+        from .search.entries import list_entries
+
+        sources, today = self._sources(source), self.config.today()
+        return await list_entries(self._search, make_query("", max_results=1, sources=sources, today=today, **filters))
+
     async def status(self) -> Status:
         """Return the state of the workspace and of its index. Nothing is changed, but a damaged index is set aside.
 
@@ -443,13 +457,13 @@ class Memory:
             this path of headings, as a search shows it: ``Plan > Open items``.
         :param metadata: properties of the text, such as ``origin``, ``session``, ``tags`` (a list) or ``valid_until``
             (a date), for the last line of the entry.
-        :param supersedes: the chunk that this supersedes, or its path and lines, such as
+        :param supersedes: the entry that this supersedes: its id, its chunk, or its path and lines, such as
             ``memory/team/2026-11-29.md:3-4``. Searches rank that below this, and label it as outdated.
         :raises QueryError: an argument has an invalid value.
         :raises MemoryFileError: the file is not Markdown, or cannot be written.
         :raises OutsideWorkspaceError: the file leads out of the workspace.
         :raises OutsideScopeError: the source or the file belongs to another scope.
-        :raises ChunkNotFoundError: the chunk to supersede does not exist.
+        :raises ChunkNotFoundError: the entry to supersede does not exist.
         :raises WritingBusyError: another process has been writing for too long.
         :raises PluginFailedError: a write filter failed; nothing was written.
         """
@@ -460,94 +474,108 @@ class Memory:
         )
 
     @_public
-    async def read(self, path: str | os.PathLike[str], start: int | None = None, end: int | None = None) -> str:
-        """Return what a memory file says, or some lines of it.
+    async def read(
+        self,
+        path: str | os.PathLike[str] | None = None,
+        start: int | None = None,
+        end: int | None = None,
+        *,
+        id: str | None = None,
+        chunk: str | None = None,
+        all: bool = True,
+    ) -> str:
+        """Return what a memory file says, or some lines of it, or an entry.
 
         :param path: relative to the workspace, or absolute.
         :param start: the first line, from 1; by default all lines are returned.
         :param end: the last line, included; by default ``start``.
+        :param id: an entry, instead of a path.
+        :param chunk: a chunk, as a search names it, instead of a path.
+        :param all: False to refuse what names several entries, as `edit` does.
+        :raises ChunkNotFoundError: there is no such entry or chunk.
         :raises MemoryFileError: it is no memory file, or does not exist.
         :raises OutsideWorkspaceError: it leads out of the workspace.
         :raises OutsideScopeError: it belongs to another scope.
         :raises QueryError: the file has no such lines.
         """
         from .keeping.change import read
+        from .keeping.named import Named
 
-        return await read(self._context, path, start, end)
-
-    @_public
-    async def find_chunk(self, chunk: str) -> StoredChunk:
-        """Return the chunk of that name, as the index has it.
-
-        :raises ChunkNotFoundError: it does not exist, or belongs to another scope.
-        """
-        from .keeping.change import find
-
-        return await find(self._writer, chunk)
+        return await read(self._writer, Named(id, chunk, path, start, end, all=all))
 
     @_public
     async def edit(
         self,
         text: str,
         *,
+        id: str | None = None,
         chunk: str | None = None,
         path: str | os.PathLike[str] | None = None,
         start: int | None = None,
         end: int | None = None,
         expected: str | None = None,
+        all: bool = False,
     ) -> Note:
-        """Replace a chunk, or lines of a file. Nothing else in the file changes.
+        """Replace an entry, a chunk, or lines of a file. Nothing else in the file changes.
 
         An item stays an item, and an entry keeps its metadata line, unless the text brings a mark or a line of its
-        own. The headings at the beginning of a chunk stay, down to one that the text brings.
+        own. The headings at the beginning of a chunk stay, down to one that the text brings. An entry keeps its id: it
+        is written into that line if need be.
 
         :param text: the new text, with its Markdown marks.
+        :param id: the entry: its id, or at least 8 characters of a derived one.
         :param chunk: the chunk, as a search names it.
-        :param path: the file, instead of a chunk; ``start`` and ``end`` are its lines, as in `read`.
+        :param path: the file, instead of these; ``start`` and ``end`` are its lines, as in `read`.
+        :param all: whether what is named may be several entries: all are replaced.
         :param expected: the current text of these lines as far as you know: others may have written above them.
         :return: the note; ``replaced`` is the old text.
         :raises FileChangedError: the file has changed. Nothing was written.
-        :raises ChunkNotFoundError: the chunk does not exist.
+        :raises ChunkNotFoundError: the entry or the chunk does not exist.
+        :raises QueryError: several entries are named, which the message lists, without ``all``.
 
         It also raises what `remember` and `read` raise.
         """
         from .keeping.change import edit
-        from .keeping.targets import Named
+        from .keeping.named import Named
 
-        return await edit(self._writer, text, Named(chunk, path, start, end, expected))
+        return await edit(self._writer, text, Named(id, chunk, path, start, end, expected, all))
 
     @_public
     async def move(
         self,
         to: str | os.PathLike[str],
         *,
+        id: str | None = None,
         chunk: str | None = None,
         path: str | os.PathLike[str] | None = None,
         start: int | None = None,
         end: int | None = None,
         expected: str | None = None,
+        all: bool = False,
     ) -> Note:
-        """Move a chunk, or lines of a file, to the end of another file; or a whole file to another place.
+        """Move an entry, a chunk, or lines of a file, to the end of another file; or a whole file to another place.
 
         :param to: the path of the file to move to, as ``file`` of `remember`.
-        :param path: the file, instead of a chunk; without ``start`` and ``end``, the whole file is moved.
+        :param path: the file; without ``start`` and ``end``, the whole file is moved, and nothing in it changes.
 
         The other parameters are those of `edit`, and so is what it raises.
         """
         from .keeping.change import move
-        from .keeping.targets import Named
+        from .keeping.named import Named
 
-        return await move(self._writer, to, Named(chunk, path, start, end, expected))
+        return await move(self._writer, to, Named(id, chunk, path, start, end, expected, all))
 
     @_public
     async def forget(
         self,
         *,
+        id: str | None = None,
         chunk: str | None = None,
         path: str | os.PathLike[str] | None = None,
         start: int | None = None,
         end: int | None = None,
         expected: str | None = None,
+        all: bool = False,
     ) -> Receipt:
         """Remove a text from its file, from every index and from the cache of vectors, for good.
 
@@ -558,10 +586,10 @@ class Memory:
         It raises what `edit` raises.
         """
         from .keeping.forget import forget
-        from .keeping.targets import Named
+        from .keeping.named import Named
 
         try:
-            return await forget(self._writer, Named(chunk, path, start, end, expected))
+            return await forget(self._writer, Named(id, chunk, path, start, end, expected, all))
         finally:
             self._has_finished_interrupted = False  # the next call finishes what could not be done
 

@@ -36,6 +36,7 @@ def test_search_as_json_has_the_names_of_python(kipu, write):
         "source": "team",
         "heading": "Cache",
         "heading_level": 1,
+        "id": None,
         "metadata": {},
         "outdated": "",
         "also_in": [],

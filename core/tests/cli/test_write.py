@@ -20,6 +20,9 @@ if TYPE_CHECKING:
     Run = Callable[..., tuple[int, str, str]]
 
 
+ID = "[a-z2-7]{8}"
+
+
 def today() -> str:
     return date.today().isoformat()  # noqa: DTZ011 (the day of this machine, as the workspace has it)
 
@@ -44,9 +47,10 @@ def test_a_remembered_text_is_recalled(run):
     code, out, err = run(
         "remember", "Ada", "keeps the", "cache.", "--source", "team", "--tag", "people", "--tag", "cache"
     )
-    assert (code, out, err) == (0, f"Remembered: memory/team/{today()}.md:3-4\n", "")
+    assert (code, err) == (0, "")
+    assert re.fullmatch(rf"Remembered: memory/team/{today()}\.md:3-4  {ID}\n", out)
     code, out, err = run("remember", "Ada keeps  the cache.", "--source", "team")
-    assert (code, out, err) == (0, f"Already remembered: memory/team/{today()}.md:3-4\n", "")
+    assert re.fullmatch(rf"Already remembered: memory/team/{today()}\.md:3-4  {ID}\n", out)
     code, out, err = run("recall", "who keeps the cache?", "--source", "team")
     assert code == 0
     assert out.startswith("<kipu-memories>\n")
@@ -90,7 +94,7 @@ def test_json_has_the_names_of_python(run):
 def test_a_text_may_come_from_standard_input(run, workspace):
     text = "Line one.\r\n\r\n```\ncode: é\n"
     code, out, _ = run("remember", stdin=b"\xef\xbb\xbf" + text.encode())
-    assert (code, out) == (0, f"Remembered: memory/{today()}.md:3-6\n")
+    assert re.fullmatch(rf"Remembered: memory/{today()}\.md:3-6  {ID}\n", out)
     assert (workspace / f"memory/{today()}.md").read_text("utf-8").endswith("- Line one.\n\n  ```\n  code: é\n")
     code, out, err = run("remember", stdin=b"  \n")
     assert (code, out, err) == (2, "", "Error: There is nothing to remember: the text is empty.\n")
@@ -133,7 +137,7 @@ def test_lines_are_read_changed_and_moved(run, workspace):
         (["read", "memory/a.md:0"], 2, "Lines count from 1, and the last is not before the first, unlike 0 to 0."),
         (["edit", "memory/a.md:3-2", "x"], 2, "Lines count from 1"),
         (["read", "memory/a.md:9"], 2, "memory/a.md has 1 line, so there is no line 9."),
-        (["edit", "0123456789abcdef", "x"], 2, 'There is no chunk "0123456789abcdef".'),
+        (["edit", "0123456789abcdef", "x"], 2, 'There is no entry with the id "0123456789abcdef", and no such chunk.'),
         (["forget"], 2, "Give either a PLACE or a --query."),
         (["remember", "x", "--metadata", "session"], 2, "--metadata takes KEY=VALUE, not 'session'."),
         (["remember", "x", "--metadata", "valid_until=soon"], 2, "valid_until must be a date such as 2027-01-31"),
@@ -184,11 +188,12 @@ def test_forget_query_asks_for_each_result(run, workspace):
 
 def test_a_text_may_begin_as_an_item_does(run, workspace):
     (workspace / "memory/a.md").write_text("- one\n- two\n", "utf-8")
-    assert run("edit", "memory/a.md:2", "- 2")[:2] == (0, "Changed: memory/a.md:2\nReplaced: - two\n")
+    out = run("edit", "memory/a.md:2", "- 2")[1]
+    assert re.fullmatch(rf"Changed: memory/a\.md:2-3  {ID}\nReplaced: - two\n", out)
     code, _, err = run("edit", "memory/a.md", "whole?")
     assert code == 2
     assert "A whole file cannot be replaced" in err
-    assert (workspace / "memory/a.md").read_text("utf-8") == "- one\n- 2\n"
+    assert (workspace / "memory/a.md").read_text("utf-8").startswith("- one\n- 2\n  [id: ")
 
 
 def test_compacting_an_unknown_source_is_reported(run, workspace):
@@ -209,7 +214,7 @@ def test_an_empty_scope_is_an_error(run, command):
 
 def test_a_scope_sees_its_own_source(run, workspace):
     code, out, _ = run("remember", "Alice likes tea.", "--scope", "alice@example.com")
-    assert (code, out) == (0, f"Remembered: memory/alice@example.com/{today()}.md:3\n")
+    assert re.fullmatch(rf"Remembered: memory/alice@example.com/{today()}\.md:3  {ID}\n", out)
     run("remember", "Bob likes tea.", "--scope", "bob")
     _, out, _ = run("search", "tea", "--scope", "alice@example.com", "--json")
     assert [result["text"].split("\n")[-1] for result in json.loads(out)["results"]] == ["- Alice likes tea."]

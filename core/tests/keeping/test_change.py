@@ -55,9 +55,10 @@ async def test_a_chunk_is_edited_and_nothing_else(memory, workspace, write, tmp_
     file = write("memory/a.md", "# A\n\n- alpha\n- beta\n  more\n\n- gamma")
     (result,) = await memory.search("beta")
     note = await memory.edit("- delta\n  epsilon\n  zeta\n", chunk=result.chunk)
-    assert file.read_text("utf-8") == "# A\n\n- alpha\n- delta\n  epsilon\n  zeta\n\n- gamma"
-    assert (note.start_line, note.end_line, note.text) == (4, 6, "- delta\n  epsilon\n  zeta")
-    assert [(found.chunk, found.end_line) for found in await memory.search("zeta")] == [(note.chunk, 6)]
+    text = f"# A\n\n- alpha\n- delta\n  epsilon\n  zeta\n  [id: {result.id}]\n\n- gamma"
+    assert file.read_text("utf-8") == text
+    assert (note.start_line, note.end_line, note.text) == (4, 7, "- delta\n  epsilon\n  zeta")
+    assert [(found.chunk, found.end_line) for found in await memory.search("zeta")] == [(note.chunk, 7)]
     assert await memory.search("beta") == []
     with pytest.raises(ChunkNotFoundError):
         await memory.edit("again", chunk=result.chunk)
@@ -137,9 +138,11 @@ async def test_lines_are_moved_to_the_end_of_another_file(memory, workspace, wri
     assert two.read_text("utf-8") == "# Two\n\n- delta\n- beta\n  [tags: b]\n"
     assert (note.path, note.start_line, note.end_line) == ("memory/two.md", 4, 5)
     assert [(found.path, found.chunk) for found in await memory.search("beta")] == [("memory/two.md", note.chunk)]
-    await memory.move("memory/new/three.md", path="memory/two.md", start=1, end=5)
+    delta, beta = [entry.id for entry in await memory.entries()][2:]
+    await memory.move("memory/new/three.md", path="memory/two.md", start=1, end=5, all=True)
     assert not two.exists()
-    assert (workspace / "memory/new/three.md").read_text("utf-8") == "# Two\n\n- delta\n- beta\n  [tags: b]\n"
+    text = f"# Two\n\n- delta\n  [id: {delta}]\n- beta\n  [tags: b; id: {beta}]\n"
+    assert (workspace / "memory/new/three.md").read_text("utf-8") == text
 
 
 async def test_a_file_is_moved_with_its_bytes_and_permissions(memory, workspace):

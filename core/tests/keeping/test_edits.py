@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from entry_chunks import lines_of
+from entry_chunks import lines_of, without_id
 from hypothesis import HealthCheck, assume, example, given, settings
 from hypothesis import strategies as st
 from markdown_texts import files, lines_of_text, parsed, texts
@@ -258,7 +258,7 @@ async def test_the_metadata_of_an_entry_stays_when_it_is_edited(memory, workspac
 
 async def test_the_metadata_of_an_entry_is_not_given_to_another_one(memory, write):
     file = write("memory/a.md", "- a\n- b\n  [id: q]\n")
-    note = await memory.edit("- b\n- a", path="memory/a.md", start=1, end=3)
+    note = await memory.edit("- b\n- a", path="memory/a.md", start=1, end=3, all=True)
     assert file.read_text("utf-8") == "- b\n- a\n"
     assert note.replaced == "- a\n- b\n  [id: q]"
 
@@ -266,15 +266,15 @@ async def test_the_metadata_of_an_entry_is_not_given_to_another_one(memory, writ
 @pytest.mark.parametrize(
     ("lines", "text", "after"),
     [
-        ((1, 2), "- new\n  [tags: b]", "- new\n  [tags: b]\n- two\n  [id: q]\n"),
+        ((1, 2), "- new\n  [tags: b]", "- new\n  [tags: b; id: p]\n- two\n  [id: q]\n"),
         ((1, 2), "- new\n  [tags: b; id: p]", "- new\n  [tags: b; id: p]\n- two\n  [id: q]\n"),
         ((1, 4), "- new", "- new\n"),
-        ((2, 2), "  more", "- one\n  more\n- two\n  [id: q]\n"),
+        ((2, 2), "  more", "- one\n  more\n  [id: p]\n- two\n  [id: q]\n"),
         ((2, 2), "  [id: p]", "- one\n  [id: p]\n- two\n  [id: q]\n"),
         ((1, 1), "- new", "- new\n  [id: p; tags: a]\n- two\n  [id: q]\n"),
         ((1, 1), "new", "- new\n  [id: p; tags: a]\n- two\n  [id: q]\n"),
         ((2, 4), "- new", "- one\n- new\n"),
-        ((1, 2), "- new\n- more", "- new\n- more\n- two\n  [id: q]\n"),
+        ((1, 2), "- new\n- more", "- new\n  [id: p]\n- more\n- two\n  [id: q]\n"),
         ((1, 2), "## New", "## New\n- two\n  [id: q]\n"),
         ((1, 2), "| a |\n|---|", "| a |\n|---|\n- two\n  [id: q]\n"),
         ((1, 2), "```\nx\n```", "```\nx\n```\n- two\n  [id: q]\n"),
@@ -288,7 +288,7 @@ async def test_the_metadata_of_an_entry_is_not_given_to_another_one(memory, writ
 async def test_metadata_is_removed_only_if_the_edit_covers_it(memory, write, lines, text, after):
     file = write("memory/a.md", "- one\n  [id: p; tags: a]\n- two\n  [id: q]\n")
     lines_of_file = file.read_text("utf-8").split("\n")
-    note = await memory.edit(text, path="memory/a.md", start=lines[0], end=lines[1])
+    note = await memory.edit(text, path="memory/a.md", start=lines[0], end=lines[1], all=lines[1] == 4)
     assert file.read_text("utf-8") == after
     assert note.replaced.split("\n") == lines_of_file[lines[0] - 1 : lines[1]]
 
@@ -316,8 +316,8 @@ async def test_an_item_stays_an_item(memory, write):
 )
 async def test_an_item_keeps_its_mark_if_the_text_has_none(memory, write, old, new, after):
     file = write("memory/a.md", f"- bread\n{old}\n- tea\n")
-    await memory.edit(new, path="memory/a.md", start=2)
-    assert file.read_text("utf-8") == f"- bread\n{after}\n- tea\n"
+    note = await memory.edit(new, path="memory/a.md", start=2)
+    assert without_id(file, note.id) == f"- bread\n{after}\n- tea\n"
 
 
 # --- remove --------------------------------------------------------------------------------------------------------

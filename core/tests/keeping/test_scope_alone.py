@@ -111,7 +111,7 @@ async def answers(workspace: Path, other_chunk: str) -> list[str]:  # noqa: PLR0
         for name in (other_chunk, OTHER_CHUNK):
             for change in (alice.forget(chunk=name), alice.edit("x", chunk=name), alice.move("x.md", chunk=name)):
                 await show(change)
-            await show(alice.find_chunk(name))
+            await show(alice.read(chunk=name))
             await show(alice.remember("x", supersedes=name))
         for name in ("mine", "none", "binary", "loop", "out", "folder", "hidden", "later", "mine.md/below"):
             for path in (f"memory/bob/{name}.md", workspace / f"memory/bob/{name}.md", f"../bob/{name}.md"):

@@ -1,4 +1,4 @@
-"""``kipu files``, ``kipu status`` and ``kipu plugins``."""
+"""``kipu files``, ``kipu list``, ``kipu status`` and ``kipu plugins``."""
 
 from __future__ import annotations
 
@@ -8,7 +8,9 @@ import click
 
 from ..config import load_config
 from ..errors import ConfigurationError
+from ..markdown import canonical
 from ..search.query import unknown_source
+from ..types import Place
 from ..workspace.paths import Workspace
 from .common import filter_options, given, load_plugins, memory_options, scope_option, shared_options
 from .output import Output, conflict, count, escape, missing_folder
@@ -19,7 +21,9 @@ if TYPE_CHECKING:
     from ..memory import Memory
     from ..types import FileInfo
 
-__all__ = ["files_command", "plugins_command", "status_command"]
+__all__ = ["files_command", "list_command", "plugins_command", "status_command"]
+
+_SHOWN_CHARACTERS = 80
 
 
 @click.command("files")
@@ -72,6 +76,29 @@ def _file(file: FileInfo) -> dict[str, object]:
         "chunks": file.chunks,
         "problem": file.problem,
     }
+
+
+@click.command("list")
+@filter_options
+@memory_options
+async def list_command(output: Output, memory: Memory, **options: Any) -> None:
+    """List the entries of all memory files: items of lists, and paragraphs with metadata.
+
+    The id of an entry is a PLACE for kipu read, edit, move and forget, and for kipu remember --supersedes.
+    """
+    found = await memory.entries(**given(options))
+    if output.json:
+        output.data(found)
+        return
+    if not found:
+        output.note("No entries.")
+        return
+    rows = []
+    for entry in found:
+        text = canonical(entry.text)
+        shown = text if output.verbose or len(text) <= _SHOWN_CHARACTERS else f"{text[: _SHOWN_CHARACTERS - 3]}..."
+        rows.append((entry.id, str(Place(entry.path, entry.start_line, entry.end_line)), entry.outdated, shown))
+    output.table(("id", "place", "outdated", "text"), rows)
 
 
 @click.command("status")

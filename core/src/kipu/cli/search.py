@@ -166,7 +166,8 @@ def print_result(output: Output, rank: int, result: SearchResult, *, full: bool 
     """Print a result for people: where it stands, how well it fits, and its text."""
     place = escape(str(Place(result.path, result.start_line, result.end_line)))
     heading = f"  {escape(result.heading)}" if result.heading else ""
-    output.line(f"{rank}. {click.style(place, fg='cyan', bold=True)}  {result.score:.2f}{heading}")
+    id = f"  {escape(result.id)}" if result.id else ""
+    output.line(f"{rank}. {click.style(place, fg='cyan', bold=True)}  {result.score:.2f}{id}{heading}")
     if result.outdated:
         output.line(click.style(f"   outdated: {escape(result.outdated)}", fg="yellow"))
     if result.also_in:

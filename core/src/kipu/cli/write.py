@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -12,6 +11,7 @@ from ..cli import print_error
 from ..errors import QueryError
 from ..markdown import entries
 from ..types import Place
+from ..workspace.paths import parse_place
 from .common import TextCommand, memory_options, read_text, scope_option
 from .output import LINES, Output, escape
 from .search import print_result
@@ -33,23 +33,20 @@ _INCOMPLETE = 1
 
 
 class _Place(click.ParamType[Any]):
-    """One word that names a chunk, a file, or lines of a file."""
+    """One word that names an entry, a chunk, a file, or lines of a file."""
 
     name = "place"
-    _LINES = re.compile(r"(?P<path>.+):(?P<start>[0-9]+)(?:-(?P<end>[0-9]+))?", re.DOTALL)
-    _CHUNK = re.compile(r"[0-9a-f]{16}")
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        if isinstance(value, dict):
-            return value
-        if found := self._LINES.fullmatch(value):
-            start = int(found["start"])
-            return {"path": found["path"], "start": start, "end": int(found["end"] or start)}
-        return {"chunk": value} if self._CHUNK.fullmatch(value) else {"path": value}
+        return value if isinstance(value, dict) else parse_place(value)
 
 
 PLACE = _Place()
-_PLACE_HELP = "PLACE is a chunk, as kipu search --json names it, or lines of a file: memory/team/2026-11-29.md:3-4"
+_PLACE_HELP = (
+    "PLACE is the id of an entry, as kipu list shows it; a chunk, as kipu search --json names it; or lines of a file: "
+    "memory/team/2026-11-29.md:3-4"
+)
+all_option = click.option("--all", "all", is_flag=True, help="Allow a PLACE that names several entries.")
 
 
 def _parse_metadata(pairs: tuple[str, ...], tags: tuple[str, ...]) -> dict[str, Any]:
@@ -69,7 +66,7 @@ def _print_note(output: Output, memory: Memory, note: Note, label: str) -> None:
         place = str(note.place)  # relative to the workspace
         if not os.path.samefile(memory.workspace, os.curdir):
             place = os.path.join(memory.workspace, place)
-        output.line(f"{label} {escape(place)}")
+        output.line(f"{label} {escape(place)}{f'  {escape(note.id)}' if note.id else ''}")
         if note.replaced:
             output.line(f"Replaced: {escape(note.replaced, keep=LINES)}")
     output.notices(note.notices)
@@ -90,7 +87,9 @@ def _print_note(output: Output, memory: Memory, note: Note, label: str) -> None:
     help="Metadata of the text: session=42, or valid_until=2027-01-31.",
 )
 @click.option(
-    "--supersedes", metavar="PLACE", help="What this replaces: a chunk, or lines of a file. Searches rank it lower."
+    "--supersedes",
+    metavar="PLACE",
+    help="What this replaces: an entry, by id, chunk or lines. Searches rank it lower.",
 )
 @scope_option
 @memory_options
@@ -113,12 +112,10 @@ async def remember_command(
 @scope_option
 @memory_options
 async def read_command(output: Output, memory: Memory, *, place: dict[str, Any]) -> None:
-    """Print a memory file, or some of its lines.
+    """Print an entry, a memory file, or some of its lines.
 
-    PLACE is a file, or lines of one, such as memory/team/2026-11-29.md:3-4
+    PLACE is the id of an entry, a chunk, a file, or lines of one, such as memory/team/2026-11-29.md:3-4
     """
-    if "chunk" in place:
-        place = {"path": place["chunk"]}
     text = await memory.read(**place)
     if output.json:
         output.data(place | {"text": text})
@@ -129,27 +126,31 @@ async def read_command(output: Output, memory: Memory, *, place: dict[str, Any])
 @click.command("edit", cls=TextCommand, epilog=_PLACE_HELP)
 @click.argument("place", type=PLACE)
 @click.argument("text", nargs=-1)
+@all_option
 @scope_option
 @memory_options
-async def edit_command(output: Output, memory: Memory, *, place: dict[str, Any], text: tuple[str, ...]) -> None:
-    """Replace a chunk, or lines of a file, with TEXT.
+async def edit_command(
+    output: Output, memory: Memory, *, place: dict[str, Any], text: tuple[str, ...], all: bool
+) -> None:
+    """Replace an entry, a chunk, or lines of a file, with TEXT.
 
     Without TEXT, or with -, the text is read from standard input. The rest of the file stays as it is.
     """
-    _print_note(output, memory, await memory.edit(read_text(text), **place), "Changed:")
+    _print_note(output, memory, await memory.edit(read_text(text), **place, all=all), "Changed:")
 
 
 @click.command("move", cls=TextCommand, epilog=_PLACE_HELP)
 @click.argument("place", type=PLACE)
 @click.argument("to")
+@all_option
 @scope_option
 @memory_options
-async def move_command(output: Output, memory: Memory, *, place: dict[str, Any], to: str) -> None:
-    """Move a chunk, or lines of a file, to the end of the file TO; or move a whole file.
+async def move_command(output: Output, memory: Memory, *, place: dict[str, Any], to: str, all: bool) -> None:
+    """Move an entry, a chunk, or lines of a file, to the end of the file TO; or move a whole file.
 
     TO is relative to the workspace if it is below memory/ there, else to memory/.
     """
-    _print_note(output, memory, await memory.move(to, **place), "Moved to:")
+    _print_note(output, memory, await memory.move(to, **place, all=all), "Moved to:")
 
 
 @click.command("forget", cls=TextCommand, epilog=_PLACE_HELP)
@@ -159,10 +160,18 @@ async def move_command(output: Output, memory: Memory, *, place: dict[str, Any],
     "-n", "--max-results", type=int, default=6, show_default=True, help="How many results to show for --query."
 )
 @click.option("-y", "--yes", is_flag=True, help="Do not ask. Not for --query.")
+@all_option
 @scope_option
 @memory_options
 async def forget_command(
-    output: Output, memory: Memory, *, place: dict[str, Any] | None, query: str | None, max_results: int, yes: bool
+    output: Output,
+    memory: Memory,
+    *,
+    place: dict[str, Any] | None,
+    query: str | None,
+    max_results: int,
+    yes: bool,
+    all: bool,
 ) -> int:
     """Delete a text from its file, from every index and from the cache, for good. This cannot be undone.
 
@@ -181,12 +190,12 @@ async def forget_command(
     if query is not None:
         receipts = await _forget_results(memory, output, query, max_results)
     elif yes:
-        receipts = [await memory.forget(**(place or {}))]
+        receipts = [await memory.forget(**(place or {}), all=all)]
     else:
-        text = await _read_place(memory, place or {})
+        text = await memory.read(**(place or {}), all=all)
         print_error(escape(f"{text}\n", keep=LINES))
         if _confirm(text):  # the file may change during the prompt: forget only what was shown
-            receipts = [await memory.forget(**(place or {}), expected=text)]
+            receipts = [await memory.forget(**(place or {}), expected=text, all=all)]
     if output.json:
         output.data([_as_json(receipt) for receipt in receipts])
     for receipt in receipts:
@@ -196,13 +205,7 @@ async def forget_command(
         output.notices(f"The same text is also in {place}, and was not deleted." for place in receipt.elsewhere)
     if not receipts:
         output.note("Nothing was forgotten.")
-    return 0 if all(receipt.complete for receipt in receipts) else _INCOMPLETE
-
-
-async def _read_place(memory: Memory, place: dict[str, Any]) -> str:
-    if "chunk" in place:
-        return (await memory.find_chunk(place["chunk"])).text
-    return await memory.read(place["path"], place.get("start"), place.get("end"))
+    return _INCOMPLETE if any(not receipt.complete for receipt in receipts) else 0
 
 
 async def _forget_results(memory: Memory, output: Output, query: str, max_results: int) -> list[Receipt]:
@@ -221,7 +224,7 @@ async def _forget_results(memory: Memory, output: Output, query: str, max_result
 
 def _confirm(text: str) -> bool:
     """Ask whether to forget a text."""
-    count = len(entries(text.split("\n")))
+    count = sum(entry.has_id for entry in entries(text.split("\n")))
     question = f"Forget all {count} entries?" if count > 1 else "Forget this?"
     return _ask(f"{question} This cannot be undone.", "nothing was forgotten", "kipu forget PLACE --yes")
 

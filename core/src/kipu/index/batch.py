@@ -14,6 +14,7 @@ import attrs
 from ..sqlite import in_batches
 from ..types import StoredChunk
 from ..workspace.paths import date_of
+from .entries import EntryDiff, Rows, entry_rows
 from .filters import of_entry, of_file
 from .queries import KnownFile, known_files
 from .vectors import attach_cached, detach
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 
     import aiosqlite
 
+    from ..markdown import Entry
     from ..types import Chunk
     from ..workspace.paths import FoundFile
     from .database import Connection
@@ -32,7 +34,7 @@ if TYPE_CHECKING:
 
 @attrs.frozen
 class PreparedFile:
-    """A file as the index should have it. ``chunks`` is None if they, and its ``properties``, stay as they are.
+    """A file as the index should have it. ``chunks`` is None if they, its ``entries`` and ``properties`` stay as they are.
 
     ``before`` is what the index had of it when this was prepared; of a renamed file, under its earlier name.
     ``problem`` is why it has no chunks.
@@ -50,6 +52,7 @@ class PreparedFile:
     problem: str | None = None
     before: KnownFile | None = None
     properties: Mapping[str, Sequence[str]] = attrs.field(factory=dict)
+    entries: Sequence[Entry] = ()
 
     @classmethod
     def of(cls, found: FoundFile, hash: str, chunker: str, before: KnownFile | None) -> PreparedFile:
@@ -95,7 +98,8 @@ async def apply(snapshot: Snapshot, batch: Batch, tables: Sequence[StrategyTable
     seen |= {file.path: None for file in batch.files if file.renamed}
     known = await known_files(connection, list(seen))
     overtaken = {path for path, file in seen.items() if known.get(path) != file}
-    rows = await _chunk_rows(connection, [file.id for file in known.values()])
+    ids = [file.id for file in known.values()]
+    rows, entries = await _chunk_rows(connection, ids), await entry_rows(connection, ids)
     next_file, next_chunk = await _next_ids(connection)
     file_rows, diff = _FileRows(next_file), _ChunkDiff(next_chunk)
     for file in batch.files:
@@ -104,9 +108,11 @@ async def apply(snapshot: Snapshot, batch: Batch, tables: Sequence[StrategyTable
             continue
         file_id = file_rows.add(file)
         if file.chunks is not None:
-            diff.add(file, file_id, rows.get(file_id, []), fresh=batch.fresh)
+            diff.add(file, file_id, rows.get(file_id, []), entries.get(file_id, {}), fresh=batch.fresh)
     removed = [file.id for file in batch.removed if file.path not in overtaken]
-    diff.gone += [row for file_id in removed for row in rows.get(file_id, [])]
+    for file_id in removed:
+        diff.gone += rows.get(file_id, [])
+        diff.entries.remove(file_id, entries.get(file_id, {}))
     await file_rows.write(connection)
     await diff.write(connection, tables)
     for table, column in (("file_properties", "file_id"), ("files", "id")):
@@ -145,22 +151,23 @@ class _ChunkDiff:
         self._stored: list[StoredChunk] = []
         self._renamed: list[int] = []
         self._metadata: dict[str, tuple[Any, ...]] = {}
+        self._hashes: dict[int, str] = {}  # of metadata, by identity: the chunks of an entry share it
+        self.entries = EntryDiff(self._add_metadata)
         self.gone: list[_ChunkRow] = []
 
-    def add(self, file: PreparedFile, file_id: int, rows: Sequence[_ChunkRow], *, fresh: bool) -> None:
+    def add(self, file: PreparedFile, file_id: int, rows: Sequence[_ChunkRow], entries: Rows, *, fresh: bool) -> None:
         """Pair the chunks of a file with its rows: those with equal hashes, in order, keep their row."""
+        self.entries.add(file.source, file_id, file.entries, entries, fresh=fresh)
         old: dict[str, list[_ChunkRow]] = {}
         for row in reversed(rows):
             old.setdefault(row.hash, []).append(row)
         source, date = file.source, date_of(file.path)
         times: dict[str, int] = {}
-        hashes: dict[int, str] = {}  # of metadata, by identity: the chunks of an entry share it, and it is hashed once
         for position, chunk in enumerate(file.chunks or ()):
             times[chunk.text] = times.get(chunk.text, -1) + 1
             name = _chunk_name(file.path, chunk.text, times[chunk.text])
-            place, metadata = (position, name, chunk.start_line, chunk.end_line), None
-            if chunk.metadata and (metadata := hashes.get(id(chunk.metadata))) is None:
-                metadata = hashes[id(chunk.metadata)] = self._add_metadata(chunk.metadata)
+            place = (position, name, chunk.start_line, chunk.end_line)
+            metadata = self._add_metadata(chunk.metadata) if chunk.metadata else None
             hash = (attrs.evolve(chunk, metadata={"": metadata}) if metadata else chunk).hash
             same = old[hash].pop() if old.get(hash) and not fresh else None
             if same is not None and file.before and (file.before.path, file.before.source) == (file.path, source):
@@ -180,9 +187,12 @@ class _ChunkDiff:
 
     def _add_metadata(self, metadata: Mapping[str, str]) -> str:
         """Have the metadata of an entry stored, and return its hash."""
+        if (known := self._hashes.get(id(metadata))) is not None:
+            return known
         text = json.dumps(dict(metadata), ensure_ascii=False)
         hash = hashlib.sha256(text.encode()).hexdigest()
-        self._metadata[hash] = (hash, text, *map(metadata.get, ("id", "superseded_by", "valid_until")), metadata)
+        self._metadata[hash] = (hash, text, *map(metadata.get, ("superseded_by", "valid_until")), metadata)
+        self._hashes[id(metadata)] = hash
         return hash
 
     async def write(self, connection: Connection, tables: Sequence[StrategyTables]) -> None:
@@ -199,7 +209,7 @@ class _ChunkDiff:
         )
         await _execute_many(
             connection,
-            "INSERT OR IGNORE INTO metadata (hash, text, entry, superseded_by, valid_until) VALUES (?, ?, ?, ?, ?)",
+            "INSERT OR IGNORE INTO metadata (hash, text, superseded_by, valid_until) VALUES (?, ?, ?, ?)",
             [row[:-1] for row in self._metadata.values()],
         )
         await _execute_many(
@@ -214,15 +224,18 @@ class _ChunkDiff:
             "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, (SELECT id FROM metadata WHERE hash = ?))",
             self._new,
         )
+        await self.entries.write(connection)
+        metadata = [(id,) for id in ({row.metadata_id for row in self.gone} | self.entries.metadata_gone) - {None}]
         await _execute_many(
             connection,
-            "DELETE FROM metadata WHERE id = ? AND NOT EXISTS (SELECT 1 FROM chunks WHERE metadata_id = ?)",
-            [(id, id) for id in {row.metadata_id for row in self.gone} - {None}],
+            "DELETE FROM metadata WHERE id = ? AND NOT EXISTS (SELECT 1 FROM chunks WHERE metadata_id = metadata.id) "
+            "AND NOT EXISTS (SELECT 1 FROM entries WHERE metadata_id = metadata.id)",
+            metadata,
         )
         await _execute_many(
             connection,
             "DELETE FROM metadata_properties WHERE metadata_id = ? AND metadata_id NOT IN (SELECT id FROM metadata)",
-            [(id,) for id in {row.metadata_id for row in self.gone} - {None}],
+            metadata,
         )
         attached = await attach_cached(connection, [row[0] for row in self._new])
         for each in tables:

@@ -1,6 +1,6 @@
 """The kernel's tables in the index, and how to tell a database that has them from any other.
 
-Strategies read the views ``kipu_files``, ``kipu_chunks`` and ``kipu_vectors``, which are a part of the contract
+Strategies read the views ``kipu_files``, ``kipu_chunks``, ``kipu_entries`` and ``kipu_vectors``, a part of the contract
 (`kipu.types.Index.connection`); the tables are not. SQLite flattens the views: they cost nothing.
 """
 
@@ -32,11 +32,9 @@ CREATE TABLE metadata (
     id INTEGER PRIMARY KEY,
     hash TEXT NOT NULL UNIQUE,
     text TEXT NOT NULL,
-    entry TEXT,
     superseded_by TEXT,
     valid_until TEXT
 );
-CREATE INDEX metadata_by_entry ON metadata(entry) WHERE entry IS NOT NULL;
 CREATE INDEX metadata_by_successor ON metadata(superseded_by) WHERE superseded_by IS NOT NULL;
 CREATE TABLE file_properties (
     file_id INTEGER NOT NULL REFERENCES files(id),
@@ -70,6 +68,17 @@ CREATE INDEX chunks_by_file ON chunks(file_id, position);
 CREATE INDEX chunks_by_name ON chunks(chunk);
 CREATE INDEX chunks_by_hash ON chunks(hash);
 CREATE INDEX chunks_by_metadata ON chunks(metadata_id) WHERE metadata_id IS NOT NULL;
+CREATE TABLE entries (
+    file_id INTEGER NOT NULL REFERENCES files(id),
+    start_line INTEGER NOT NULL,
+    end_line INTEGER NOT NULL,
+    id TEXT NOT NULL,
+    is_derived INTEGER NOT NULL,
+    metadata_id INTEGER REFERENCES metadata(id),
+    PRIMARY KEY (file_id, start_line)
+) WITHOUT ROWID;
+CREATE INDEX entries_by_id ON entries(id);
+CREATE INDEX entries_by_metadata ON entries(metadata_id) WHERE metadata_id IS NOT NULL;
 CREATE TABLE spaces (
     id INTEGER PRIMARY KEY AUTOINCREMENT,
     identity TEXT NOT NULL UNIQUE,
@@ -101,6 +110,10 @@ CREATE VIEW kipu_chunks AS
     SELECT id, file_id, position, chunk, hash, start_line, end_line, heading, heading_level, text, context,
         coalesce((SELECT text FROM metadata WHERE metadata.id = metadata_id), '') AS metadata
     FROM chunks;
+CREATE VIEW kipu_entries AS
+    SELECT file_id, start_line, end_line, id,
+        coalesce((SELECT text FROM metadata WHERE metadata.id = metadata_id), '') AS metadata
+    FROM entries;
 CREATE VIEW kipu_vectors AS
     SELECT embeddings.space_id, chunks.id AS chunk_id, chunks.file_id, embeddings.vector
     FROM chunks CROSS JOIN embeddings ON embeddings.hash = chunks.hash;

@@ -17,7 +17,7 @@ from ..index.batch import Batch, PreparedFile, apply
 from ..index.database import BUSY_SECONDS
 from ..index.queries import KnownFile, count_chunks, known_files
 from ..index.strategy_tables import Select, StrategyTables, change, rebuild, stale_tables, tables_of
-from ..markdown import page_properties
+from ..markdown import entries, page_properties
 from ..types import Document, IndexReport, SkippedFile
 from .compare import compare, missing_folders
 from .contents import read_contents
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
     from ..context import Context
     from ..index.queries import Snapshot
+    from ..markdown import Entry
     from ..plugins.adapters import ChunkerAdapter, StrategyAdapter
     from ..workspace.paths import FoundFile
     from .compare import Pending
@@ -230,17 +231,20 @@ class Indexer:
                 changed.append((file, Document(found.path, content.text)))
         documents = [document for _, document in changed]
         outcomes = await self.chunker.chunk(documents)
-        properties = await asyncio.to_thread(_properties_of, documents)
-        for (file, document), outcome, stated in zip(changed, outcomes, properties, strict=True):
+        read = await asyncio.to_thread(_read_markdown, documents)
+        for (file, document), outcome, (properties, units) in zip(changed, outcomes, read, strict=True):
             if isinstance(outcome, PluginError):
                 skipped.append(SkippedFile(document.path, f"was not chunked: {str(outcome).removesuffix('.')}"))
             else:
-                batch.files.append(attrs.evolve(file, chunks=outcome, problem=None, properties=stated))
+                found = attrs.evolve(file, chunks=outcome, problem=None, properties=properties, entries=units)
+                batch.files.append(found)
         return batch, skipped
 
 
-def _properties_of(documents: Sequence[Document]) -> list[dict[str, list[str]]]:
-    return [page_properties(document.text.split("\n")) for document in documents]
+def _read_markdown(documents: Sequence[Document]) -> list[tuple[dict[str, list[str]], list[Entry]]]:
+    """Return the properties and the entries of each document."""
+    files = [document.text.split("\n") for document in documents]
+    return [(page_properties(lines), entries(lines)) for lines in files]
 
 
 def _mark_added(batch: Batch, skipped: Sequence[SkippedFile], name: str) -> None:

@@ -3,51 +3,40 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 from typing import TYPE_CHECKING
+
+import attrs
 
 from ..errors import FileChangedError, MemoryFileError, QueryError
 from ..index.recovery import recovering
-from ..markdown import normalize_text
+from ..markdown import canonical, entries, normalize_text
 from ..types import Note, Place
 from ..workspace.text import TextFile
 from .edits import append, dedent, remove, reword
 from .files import read_file
+from .named import Named, ids_of, resolve
 from .step import FileChange
-from .targets import (
-    check_lines,
-    find_chunk,
-    find_chunks_at,
-    include_metadata,
-    resolve,
-    resolve_destination,
-    resolve_file,
-)
+from .supersede import add_metadata
+from .targets import find_chunks_at, include_metadata, resolve_destination
 from .writer import retried
 
 if TYPE_CHECKING:
     import os
+    from collections.abc import Iterable, Iterator, Sequence
 
     from ..context import Context
-    from ..types import StoredChunk
-    from .targets import Named, Target
+    from ..markdown import Entry
+    from .targets import Target
     from .writer import Writer
 
 
 @recovering
-async def find(writer: Writer, chunk: str) -> StoredChunk:
-    """Return a chunk by its name. See `kipu.Memory.find_chunk`."""
-    if not writer.database.exists:
-        await writer.synchronizer.refresh()
-    return await find_chunk(writer.context, chunk)
-
-
-async def read(context: Context, path: str | os.PathLike[str], start: int | None, end: int | None) -> str:
+async def read(writer: Writer, named: Named) -> str:
     """Return the text of a memory file. See `kipu.Memory.read`."""
-    name, real = resolve_file(context, path)
-    _, file = await asyncio.to_thread(read_file, context.workspace, real, name)
-    lines = file.plain_lines
-    first, last = check_lines(name, start, end, len(lines))
-    return "\n".join(lines[first - 1 : last])
+    if named.path is None:
+        await writer.synchronizer.refresh()
+    return "\n".join(target.text for target in await resolve(writer.context, named))
 
 
 @recovering
@@ -56,26 +45,77 @@ async def edit(writer: Writer, text: str, named: Named) -> Note:
     if not str(text).strip():
         raise QueryError("The replacement text is empty. To delete lines, use forget.")
     normalize_text(text)  # refuse what cannot be written before looking for the target
-    if named.chunk is None and named.start is None:
-        raise QueryError("Name the lines to replace, or a chunk. A whole file cannot be replaced.")
+    if named.is_whole_file:
+        raise QueryError("Name the lines to replace, an id or a chunk. A whole file cannot be replaced.")
     text = text.encode("utf-8", "replace").decode("utf-8").replace("\r\n", "\n").replace("\r", "\n").strip("\n")
     async with writer.locked():
-        target = await resolve(writer.context, named)
-        text = await writer.filter(text, target.path, where="In the new text: ")
-        if named.chunk is not None:
-            target = target.below_headings(text)
-        place, change = await _reword(writer, target, text)
-        await writer.index(place.path)
+        targets = await resolve(writer.context, named)
+        text = await writer.filter(text, targets[0].path, where="In the new text: ")
+        targets = [target.below_headings(text) if target.is_chunk else target for target in targets]
+        place, id, change = await _reword(writer, targets, text)
+        await writer.index(*(target.path for target in targets))
         (name,) = await find_chunks_at(writer, [place])
-    return Note(place.path, place.start_line, place.end_line, text, name, replaced=target.text, change=change)
+        if len(targets) > 1:
+            writer.context.notices.add(f"{len(targets)} entries have that id, and all were changed.")
+    replaced = targets[0].text
+    return Note(place.path, place.start_line, place.end_line, text, name, id=id, replaced=replaced, change=change)
 
 
 @retried(FileChangedError, attempts=5)
-async def _reword(writer: Writer, target: Target, text: str) -> tuple[Place, str]:
-    data, file = await asyncio.to_thread(read_file, writer.context.workspace, target.real, target.path)
-    changed, length = reword(file, target, text)
-    change = await writer.commit(FileChange(target.real, data, writer.encode(changed, target.path)), kind="edit")
-    return Place(target.path, target.start_line, target.start_line + length - 1), change
+async def _reword(writer: Writer, targets: Sequence[Target], text: str) -> tuple[Place, str | None, str]:
+    """Replace the lines of targets. Return where the first is now, the id of its entry, and the name of the change."""
+    changes, places = [], []
+    for (real, path), of_file in _by_file(targets):
+        data, file = await asyncio.to_thread(read_file, writer.context.workspace, real, path)
+        for target in reversed(of_file):
+            changed, length = reword(file, target, text)
+            file, place = await _keep_ids(writer.context, file, target, changed, target.start_line, length)
+        changes.append(FileChange(real, data, writer.encode(file, path)))
+        places.append((place, _overlapping(file, place)))
+    change = await writer.commit(*changes, kind="edit")
+    place, found = places[0]
+    ids = await ids_of(writer.context, [(place.path, entry) for entry in found])
+    return place, ids[0] if len(ids) == 1 else None, change
+
+
+def _by_file(targets: Iterable[Target]) -> Iterator[tuple[tuple[str, str], list[Target]]]:
+    """Yield the files of targets, by real path and path, each with its targets in order."""
+    for file, of_file in itertools.groupby(targets, lambda target: (target.real, target.path)):
+        yield file, list(of_file)
+
+
+def _overlapping(file: TextFile, place: Place | Target) -> list[Entry]:
+    """Return the entries with an id that lines of a file are of."""
+    return [
+        entry
+        for entry in entries(file.plain_lines)
+        if entry.has_id and entry.start_line <= place.end_line and entry.end_line >= place.start_line
+    ]
+
+
+async def _keep_ids(
+    context: Context, before: TextFile, target: Target, after: TextFile, start: int, length: int, path: str = ""
+) -> tuple[TextFile, Place]:
+    """Write the ids of entries into their metadata where they would change, because of another text or source.
+
+    :param before: the file that has the target.
+    :param after: the file that has the text that took its place, or was moved: ``length`` lines from ``start`` on.
+    :param path: that of the file after, if it is another one.
+    :return: the file, and the lines with those that were added.
+    """
+    is_moved, path = bool(path), path or target.path
+    source, place = context.workspace.source_of(path), Place(path, start, start + length - 1)
+    old, new = _overlapping(before, target), _overlapping(after, place)
+    ids = await ids_of(context, [(target.path, entry) for entry in old])
+    is_edited = not is_moved and len(old) == 1  # an entry that is divided: its first part keeps the id
+    for entry, was, id in reversed(list(zip(new, old, ids, strict=False))):
+        is_same = entry.id_in(source) == was.id_in(context.workspace.source_of(target.path))
+        is_kept = is_edited or canonical(entry.text) == canonical(was.text)
+        if is_kept and not is_same and not entry.metadata.get("id"):
+            after = add_metadata(after, entry, {"id": id})
+            if entry.end_line <= place.end_line and not entry.metadata:
+                place = attrs.evolve(place, end_line=place.end_line + 1)
+    return after, place
 
 
 @recovering
@@ -84,22 +124,22 @@ async def move(writer: Writer, to: str | os.PathLike[str], named: Named) -> Note
     context = writer.context
     name, real = resolve_destination(context, None, to)
     await writer.refuse_secret_names(name)
-    is_whole_file = named.path is not None and named.start is None and named.end is None
     async with writer.locked():
-        target = await resolve(context, named, any_name=is_whole_file)
-        if target.real == real:
-            raise QueryError(f"{target.path} is already there.")
-        if is_whole_file:
-            change = await _move_file(writer, target, name, real)
+        targets = await resolve(context, named, any_name=named.is_whole_file)
+        if any(target.real == real for target in targets):
+            raise QueryError(f"{name} has it already.")
+        id = None
+        if named.is_whole_file:
+            change = await _move_file(writer, targets[0], name, real)
             await writer.index()
-            first = 1
+            place = Place(name, 1, targets[0].end_line)
         else:
-            target = await include_metadata(context, target)
-            first, change = await _move_lines(writer, target, name, real)
-            await writer.index(target.path, name)
-        place = Place(name, first, first + target.text.count("\n"))
+            targets = [await include_metadata(context, target) for target in targets]
+            place, id, change = await _move_lines(writer, targets, name, real)
+            await writer.index(name, *(target.path for target in targets))
         (moved,) = await find_chunks_at(writer, [place])
-    return Note(name, place.start_line, place.end_line, target.text, moved, change=change)
+        text = await read(writer, Named(path=name, start=place.start_line, end=place.end_line, all=True))
+    return Note(name, place.start_line, place.end_line, text, moved, id=id, change=change)
 
 
 @retried(FileChangedError, attempts=5)
@@ -115,18 +155,25 @@ async def _move_file(writer: Writer, target: Target, path: str, real: str) -> st
 
 
 @retried(FileChangedError, attempts=5)
-async def _move_lines(writer: Writer, target: Target, path: str, real: str) -> tuple[int, str]:
-    """Move lines to the end of another file. Return where they begin there, and the name of the change."""
-    data, file = await asyncio.to_thread(read_file, writer.context.workspace, target.real, target.path)
-    there, other = await asyncio.to_thread(read_file, writer.context.workspace, real, path)
-    rest = remove(file, target)
-    changed, first = append(other, dedent(target.text.split("\n")))
-    change = await writer.commit(
-        FileChange(real, there, writer.encode(changed, path)),
-        FileChange(target.real, data, None if rest is None else rest.data()),
-        kind="move",
-    )
-    return first, change
+async def _move_lines(writer: Writer, targets: Sequence[Target], path: str, real: str) -> tuple[Place, str | None, str]:
+    """Move lines to the end of another file. Return where they are there, the id of one entry, and the change."""
+    context, changes, places = writer.context, [], []
+    there, other = await asyncio.to_thread(read_file, context.workspace, real, path)
+    for (old_real, old_path), of_file in _by_file(targets):
+        data, file = await asyncio.to_thread(read_file, context.workspace, old_real, old_path)
+        rest: TextFile | None = file
+        for target in reversed(of_file):
+            rest = remove(rest or TextFile([]), target)
+            lines = dedent(target.text.split("\n"))
+            changed, first = append(other, lines)
+            other, place = await _keep_ids(context, file, target, changed, first, len(lines), path)
+            places.append(place)
+        changes.append(FileChange(old_real, data, None if rest is None else rest.data()))
+    change = await writer.commit(FileChange(real, there, writer.encode(other, path)), *changes, kind="move")
+    place = Place(path, places[0].start_line, places[-1].end_line)
+    found = _overlapping(other, place)
+    ids = await ids_of(context, [(path, entry) for entry in found])
+    return place, ids[0] if len(ids) == 1 else None, change
 
 
 @retried(FileChangedError, attempts=5)

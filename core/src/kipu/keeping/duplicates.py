@@ -57,15 +57,17 @@ def probe_word(text: str) -> str:
     return max(words, key=len, default="")
 
 
-def find_duplicate(candidates: Candidates, text: str, metadata: Mapping[str, str], today: date) -> Place | None:
-    """Return the entry that says exactly that, apart from white space and how letters are composed.
+def find_duplicate(
+    candidates: Candidates, text: str, metadata: Mapping[str, str], today: date
+) -> tuple[str, Entry] | None:
+    """Return the path and the entry that says exactly that, apart from white space and how letters are composed.
 
     An entry that is outdated does not: its text may be remembered again.
     """
     wanted = canonical(entries(format_entry(text, {}))[0].text)
     for path, entry in candidates.get(wanted, ()):
         if not _is_outdated(entry, metadata, today):
-            return Place(path, entry.start_line, entry.end_line)
+            return path, entry
     return None
 
 

@@ -9,6 +9,8 @@ from bisect import bisect_left, bisect_right
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
+import attrs
+
 from ..errors import IndexBusyError, IndexUnavailableError, KipuError, MemoryClosedError, MemoryFileError
 from ..index.batch import Batch, apply
 from ..index.database import BUSY_SECONDS
@@ -26,9 +28,10 @@ from .change import take_out
 from .duplicates import probe_word
 from .files import write_new
 from .history import RECORD
+from .named import resolve
 from .pages import BYTES_AT_A_TIME, INDEX, MARK, SHORTEST_WORD, search_pages
 from .supersede import find_superseded
-from .targets import include_metadata, resolve, resolve_file
+from .targets import include_metadata, resolve_file
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -38,7 +41,8 @@ if TYPE_CHECKING:
     from ..index.queries import Snapshot
     from ..index.strategy_tables import Select
     from ..workspace.paths import Workspace
-    from .targets import Named, Target
+    from .named import Named
+    from .targets import Target
     from .writer import Writer
 
 _FAILURES: tuple[type[Exception], ...] = (KipuError, OSError, *sqlite_errors())
@@ -60,30 +64,54 @@ class _Count(NamedTuple):
 @recovering
 async def forget(writer: Writer, named: Named) -> Receipt:
     """Remove a text from its file, the index and the cache of vectors. See `kipu.Memory.forget`."""
+    async with writer.locked():
+        targets = await resolve(writer.context, named)
+        receipts = [await _forget(writer, target) for target in reversed(targets)]  # the lines above them stay
+    return receipts[0] if len(receipts) == 1 else _joined(receipts)
+
+
+async def _forget(writer: Writer, target: Target) -> Receipt:
     context = writer.context
     mark = context.workspace.root / HIDDEN_FOLDER / MARK
-    async with writer.locked():
-        target = await resolve(context, named)
-        if named.chunk is not None:
-            target = target.below_headings()  # headings that nothing is left below are removed with it
-        target = await include_metadata(context, target)
-        before = await _count(context, target)
-        await asyncio.to_thread(_write_mark, mark, target.path)
-        records = await asyncio.to_thread(_drop_records, writer, target)
-        await take_out(writer, target)
-        try:
-            receipt, left = await _finish(writer, target, before, records)
-        except _FAILURES as error:
-            # Of another class than those that are retried: the same lines have another text now.
-            kind = type(error) if isinstance(error, (IndexBusyError, MemoryClosedError)) else IndexUnavailableError
-            raise kind(
-                f"The text was removed from {target.place}, but the index may still have it. The next call, or the "
-                "next process that opens the memory, removes it there: do not forget these lines again, they have "
-                f"another text now. {error}"
-            ) from error
-        if not left:
-            await asyncio.to_thread(mark.unlink, missing_ok=True)
+    if target.is_chunk:
+        target = target.below_headings()  # headings that nothing is left below are removed with it
+    target = await include_metadata(context, target)
+    before = await _count(context, target)
+    await asyncio.to_thread(_write_mark, mark, target.path)
+    records = await asyncio.to_thread(_drop_records, writer, target)
+    await take_out(writer, target)
+    try:
+        receipt, left = await _finish(writer, target, before, records)
+    except _FAILURES as error:
+        # Of another class than those that are retried: the same lines have another text now.
+        kind = type(error) if isinstance(error, (IndexBusyError, MemoryClosedError)) else IndexUnavailableError
+        raise kind(
+            f"The text was removed from {target.place}, but the index may still have it. The next call, or the "
+            "next process that opens the memory, removes it there: do not forget these lines again, they have "
+            f"another text now. {error}"
+        ) from error
+    if not left:
+        await asyncio.to_thread(mark.unlink, missing_ok=True)
     return receipt
+
+
+def _joined(receipts: Sequence[Receipt]) -> Receipt:
+    """Return one receipt for entries with one id, which were forgotten one after the other.
+
+    While a text was in several places, only the last receipt tells what has it now.
+    """
+    last = {receipt.sha256: receipt for receipt in receipts}
+    traces: dict[str, Trace] = {}
+    for receipt in receipts:
+        for trace in receipt.traces:
+            before = trace.before + (traces[trace.place].before if trace.place in traces else 0)
+            traces[trace.place] = Trace(trace.place, before, 0)
+    for receipt in last.values():
+        for trace in receipt.traces:
+            traces[trace.place] = attrs.evolve(traces[trace.place], after=traces[trace.place].after + trace.after)
+    elsewhere = [place for receipt in last.values() for place in receipt.elsewhere]
+    notices = [f"{len(receipts)} entries have that id, and all were forgotten."]
+    return attrs.evolve(receipts[-1], traces=list(traces.values()), elsewhere=elsewhere, notices=notices)
 
 
 async def finish_forgetting(writer: Writer) -> None:
@@ -224,9 +252,9 @@ async def _receipt(
 
 
 async def _add_notices(context: Context, target: Target) -> None:
-    ids = [entry.metadata["id"] for entry in entries(target.text.split("\n")) if "id" in entry.metadata]
-    for id in ids:
-        for place in await find_superseded(context, id):
+    for entry in entries(target.text.split("\n")):
+        id = entry.id_in(context.workspace.source_of(target.path))
+        for place in await find_superseded(context, id, is_derived=id != entry.metadata.get("id")):
             context.notices.add(f"{place} names {id} as its successor, which does not exist any more.")
     if not await asyncio.to_thread(context.workspace.root.joinpath(target.real).exists):
         context.notices.add(f"Nothing was left in {target.path}, so the file was removed.")

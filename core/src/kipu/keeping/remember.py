@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import secrets
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..errors import FileChangedError, QueryError
@@ -15,10 +14,11 @@ from ..workspace.text import TextFile
 from .duplicates import find_candidates, find_duplicate, find_similar
 from .edits import append, check_heading
 from .files import read_file
+from .named import ids_of, resolve_place
 from .sections import describe_choice, sections
 from .step import FileChange
 from .supersede import add_metadata, entry_of, find_entry, mark_superseded
-from .targets import find_chunks_at, resolve_destination, resolve_place
+from .targets import find_chunks_at, resolve_destination
 from .writer import retried
 
 if TYPE_CHECKING:
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from ..context import Context
+    from ..markdown import Entry
     from .targets import Target
     from .writer import Writer
 
@@ -70,17 +71,17 @@ async def remember(
             return await _keep_duplicate(writer, text, duplicate, old, known)
         if old is not None:
             await _check_not_superseded(context, old, known.get("id"))
-            known.setdefault("id", secrets.token_hex(4))
+            known.setdefault("id", *await _ids(context, path, [format_entry(text, {})]))
         similar = await asyncio.to_thread(find_similar, candidates, text)
         destination = _Destination(path, real, title)
-        entry, id = format_entry(text, known), known.get("id", "")
-        (place,), change = await _add(writer, destination, [entry], "remember", old, id)
+        lines = format_entry(text, known)
+        (place,), change = await _add(writer, destination, [lines], "remember", old, known.get("id", ""))
         if old is not None:
             first = old.text.strip().split("\n")[0][:_SHOWN_CHARACTERS]
             context.notices.add(f"It supersedes {old.place}: {first}")
         await writer.index(path, *([old.path] if old else []))
-        (chunk,) = await find_chunks_at(writer, [place])
-    return Note(path, place.start_line, place.end_line, text, chunk, None, similar, known.get("id"), change=change)
+        (chunk,), (id,) = await find_chunks_at(writer, [place]), await _ids(context, path, [lines])
+    return Note(path, place.start_line, place.end_line, text, chunk, None, similar, id, change=change)
 
 
 def _new_text(context: Context, text: str) -> str:
@@ -119,11 +120,16 @@ async def add_entries(
     formatted = [format_entry(text, metadata) for text in new]
     places, change = await _add(writer, _Destination(path, real), formatted, "flush")
     await writer.index(path)
-    chunks = await find_chunks_at(writer, places)
+    chunks, ids = await find_chunks_at(writer, places), await _ids(context, path, formatted)
     return [
-        Note(path, place.start_line, place.end_line, text, chunk, change=change)
-        for place, text, chunk in zip(places, new, chunks, strict=True)
+        Note(path, place.start_line, place.end_line, text, chunk, id=id, change=change)
+        for place, text, chunk, id in zip(places, new, chunks, ids, strict=True)
     ]
+
+
+async def _ids(context: Context, path: str, formatted: Sequence[Sequence[str]]) -> list[str]:
+    """Return the ids of entries by their lines."""
+    return await ids_of(context, [(path, entries(lines)[0]) for lines in formatted])
 
 
 async def filter_new(context: Context, texts: Sequence[str], path: str, metadata: Mapping[str, str]) -> list[str]:
@@ -186,14 +192,17 @@ def _new_file(context: Context, path: str) -> TextFile:
 
 
 async def _keep_duplicate(
-    writer: Writer, text: str, place: Place, old: Target | None, metadata: Mapping[str, str]
+    writer: Writer, text: str, found: tuple[str, Entry], old: Target | None, metadata: Mapping[str, str]
 ) -> Note:
     """Return a note on the entry that says the same. It supersedes the old one, if one was named."""
+    path, entry = found
+    place = Place(path, entry.start_line, entry.end_line)
+    (id,) = await ids_of(writer.context, [found])
     change = None if old is None else await _supersede_by_existing(writer, place, old)
     if metadata:
         writer.context.notices.add("This text was remembered before. The metadata of that entry was not changed.")
     (chunk,) = await find_chunks_at(writer, [place])
-    return Note(place.path, place.start_line, place.end_line, text, chunk, duplicate_of=place, change=change)
+    return Note(place.path, place.start_line, place.end_line, text, chunk, place, id=id, change=change)
 
 
 async def _supersede_by_existing(writer: Writer, place: Place, old: Target) -> str:
@@ -212,7 +221,7 @@ async def _mark(writer: Writer, place: Place, real: str, old: Target) -> str:
     new = next((entry for entry in entries(file.plain_lines) if entry.start_line == place.start_line), None)
     if new is None:
         raise FileChangedError(f"{place} has changed since it was read. Try again.")
-    id = new.metadata.get("id") or secrets.token_hex(4)
+    (id,) = await ids_of(writer.context, [(place.path, new)])
     await _check_not_superseded(writer.context, old, id)
     # From the bottom up, so that the lines above are still where they were.
     if old.real == real and old.start_line > new.start_line:

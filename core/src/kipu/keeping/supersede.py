@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ..errors import QueryError
+from ..index.entries import find_entries, names_of
 from ..markdown import Kind, entries, format_metadata, item_mark
 from ..types import Place
 from .edits import replace
@@ -18,10 +19,6 @@ if TYPE_CHECKING:
     from ..markdown import Entry
     from ..workspace.text import TextFile
     from .targets import Target
-
-_METADATA_AND_PLACES = (
-    "metadata CROSS JOIN chunks ON metadata_id = metadata.id CROSS JOIN files ON files.id = chunks.file_id"
-)
 
 
 def mark_superseded(file: TextFile, old: Target, id: str, today: date) -> TextFile:
@@ -76,18 +73,19 @@ def entry_of(file: TextFile, target: Target) -> Entry:
 
 
 async def find_entry(context: Context, id: str) -> Place | None:
-    """Return where the entry with that id is, if the scope sees it."""
+    """Return where the first entry with that id is, if the scope sees it."""
     async with context.database.reader() as connection:
-        rows = await connection.execute_fetchall(
-            f"SELECT files.path, start_line, end_line FROM {_METADATA_AND_PLACES} WHERE entry = ?", (id,)
-        )
-    return next((Place(*row) for row in rows if context.scope.sees(row[0])), None)
+        found = await find_entries(connection, id, context.scope.sources)
+    return Place(found[0].path, found[0].start_line, found[0].end_line) if found else None
 
 
-async def find_superseded(context: Context, id: str) -> list[Place]:
-    """Return the entries that are superseded by the one with that id, as far as the scope sees them."""
+async def find_superseded(context: Context, id: str, *, is_derived: bool) -> list[Place]:
+    """Return the entries that are superseded by the one with that full id, as far as the scope sees them."""
+    names = names_of(id, is_derived=is_derived)
     async with context.database.reader() as connection:
         rows = await connection.execute_fetchall(
-            f"SELECT files.path, start_line, end_line FROM {_METADATA_AND_PLACES} WHERE superseded_by = ?", (id,)
+            "SELECT files.path, start_line, end_line FROM metadata CROSS JOIN entries ON metadata_id = metadata.id "
+            f"CROSS JOIN files ON files.id = file_id WHERE superseded_by IN ({', '.join('?' * len(names))})",
+            names,
         )
     return [Place(*row) for row in rows if context.scope.sees(row[0])]

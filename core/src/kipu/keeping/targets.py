@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
-import re
 from typing import TYPE_CHECKING, NamedTuple
 
 from ..errors import (
@@ -32,27 +31,16 @@ if TYPE_CHECKING:
     from ..workspace.text import TextFile
     from .writer import Writer
 
-_LINES = re.compile(r"(?P<path>.+):(?P<start>[1-9][0-9]*)(?:-(?P<end>[1-9][0-9]*))?", re.DOTALL)
-
-
-class Named(NamedTuple):
-    """What a caller names: a chunk, or the lines of a file, and what they say as far as it knows. See `Memory.edit`."""
-
-    chunk: str | None = None
-    path: str | os.PathLike[str] | None = None
-    start: int | None = None
-    end: int | None = None
-    expected: str | None = None
-
 
 class Target(NamedTuple):
-    """Lines of a file, from 1, both included, and the text in them that was named."""
+    """Lines of a file, from 1, both included, and the text in them that was named: that of a chunk, or the lines."""
 
     path: str
     real: str
     start_line: int
     end_line: int
     text: str
+    is_chunk: bool = False
 
     @property
     def place(self) -> Place:
@@ -131,52 +119,6 @@ def resolve_file(context: Context, path: str | os.PathLike[str], *, any_name: bo
     if not workspace.covers(real):  # a symlink leads there, and the index knows the file by its name
         name = next((file.path for file in scan_files(workspace).files.values() if file.real == real), name)
     return name, real
-
-
-async def resolve(context: Context, named: Named, *, any_name: bool = False) -> Target:
-    """Return the lines that a caller names.
-
-    :param any_name: see `resolve_file`.
-    :raises FileChangedError: they do not say what was ``expected``.
-    """
-    chunk, path, start, end, expected = named
-    if (chunk is None) == (path is None):
-        raise QueryError("Name either a chunk, or a path with lines.")
-    if chunk is not None:
-        if start is not None or end is not None:
-            raise QueryError("A chunk has its own lines: name either a chunk, or a path with lines.")
-        found = await find_chunk(context, chunk)
-        _, real = resolve_file(context, found.path)
-        target = Target(found.path, real, found.start_line, found.end_line, found.text)
-    else:
-        name, real = resolve_file(context, path or "", any_name=any_name)
-        _, file = await asyncio.to_thread(read_file, context.workspace, real, name)
-        first, last = check_lines(name, start, end, len(file.lines))
-        target = Target(name, real, first, last, "\n".join(file.plain_lines[first - 1 : last]))
-    if expected is not None and _comparable(target.text) != _comparable(expected):
-        raise FileChangedError(
-            f"{target.path} does not say in lines {target.start_line} to {target.end_line} what was expected. Nothing "
-            "was changed. Read it again and retry."
-        )
-    return target
-
-
-def _comparable(text: str) -> str:
-    """Return a text with plain line ends, and without those at its end."""
-    if not isinstance(text, str):
-        raise QueryError(f"expected must be a text, not {text!r}.")
-    return text.replace("\r\n", "\n").replace("\r", "\n").rstrip("\n")
-
-
-async def resolve_place(context: Context, place: str) -> Target:
-    """Return the lines that are named in one text: a chunk, or a path and lines such as ``memory/a.md:3-4``."""
-    if found := _LINES.fullmatch(place):
-        start, end = int(found["start"]), int(found["end"] or found["start"])
-        return await resolve(context, Named(None, found["path"], start, end))
-    file = place.rstrip(":")
-    if is_memory_file_name(file.rpartition("/")[2]):
-        raise QueryError(f"Name lines of {file}, such as {file}:3-4.")
-    return await resolve(context, Named(place))
 
 
 async def include_metadata(context: Context, target: Target) -> Target:

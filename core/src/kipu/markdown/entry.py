@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import hashlib
 import json
 import re
 import unicodedata
@@ -19,6 +21,7 @@ __all__ = [
     "Entry",
     "canonical",
     "check_metadata",
+    "derive_id",
     "entries",
     "format_entry",
     "format_metadata",
@@ -49,6 +52,24 @@ class Entry:
     metadata: Mapping[str, str]
     is_item: bool = False
     kind: Kind = Kind.TEXT
+
+    @property
+    def has_id(self) -> bool:
+        """Whether it is a remembered fact, with an id: an item, or a paragraph with metadata."""
+        return self.is_item or bool(self.metadata)
+
+    def id_in(self, source: str) -> str:
+        """Return its id in a source: that of its metadata, else the derived one, in full."""
+        return self.metadata.get("id") or derive_id(source, self.text)
+
+
+def derive_id(source: str, text: str) -> str:
+    """Return the id of an entry whose metadata has none: 26 letters and digits, the same for texts that compare equal.
+
+    It is shown by its first 8 characters, or as many as tell it from others.
+    """
+    digest = hashlib.sha256(f"{source}\0{canonical(text)}".encode("utf-8", "surrogatepass")).digest()
+    return base64.b32encode(digest[:16]).decode("ascii").rstrip("=").lower()
 
 
 def entries(lines: Sequence[str]) -> list[Entry]:

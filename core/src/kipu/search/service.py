@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
+from ..index.entries import ids_at
 from ..index.queries import file_infos, sources
 from ..index.recovery import IndexReplacedError, recovering
+from ..markdown import leading_headings
 from ..types import SearchResult, SearchResults
 from .pipeline import Pipeline, build_pipeline, fallback, run_pipeline
 from .query import unknown_source, unmatched_filters
@@ -85,13 +87,14 @@ class SearchService:
                     from .explain import why_absent
 
                     absence = await why_absent(self.context, snapshot, query, pipeline, trace, path)
+                ids = await self._ids(snapshot, trace.hits)
                 await self._add_notices(snapshot, query, found=bool(trace.hits))
                 if pending_vectors and query.embedding is not None:
                     await self._add_pending(query.embedding.space, pending_vectors)
         return SearchResults(
             [
-                _result(hit, query, trace.also_in.get(hit.chunk.id, ()), explanations.get(hit.chunk.id))
-                for hit in trace.hits
+                _result(hit, id, query, trace.also_in.get(hit.chunk.id, ()), explanations.get(hit.chunk.id))
+                for hit, id in zip(trace.hits, ids, strict=True)
             ],
             pending=update.pending,
             stale=update.stale,
@@ -99,6 +102,12 @@ class SearchService:
             pending_vectors=pending_vectors,
             absence=absence,
         )
+
+    async def _ids(self, snapshot: Snapshot, hits: Sequence[Hit]) -> list[str | None]:
+        """Return for each hit the id of the entry that its lines, below any headings, are of."""
+        chunks = [hit.chunk for hit in hits]
+        places = [(each.path, each.start_line + leading_headings(each.text), each.end_line) for each in chunks]
+        return await ids_at(snapshot.connection, places, self.context.scope.sources)
 
     @contextlib.asynccontextmanager
     async def _pipeline(self, strategy: str | None, options: Mapping[str, Any]) -> AsyncIterator[Pipeline]:
@@ -164,7 +173,9 @@ def no_memory(root: Path) -> str:
     return f"There is no memory here yet: {root} has no folder memory/. Create one with: kipu init"
 
 
-def _result(hit: Hit, query: Query, also_in: Sequence[Place], explanation: Explanation | None) -> SearchResult:
+def _result(
+    hit: Hit, id: str | None, query: Query, also_in: Sequence[Place], explanation: Explanation | None
+) -> SearchResult:
     """Return what the caller gets for a hit."""
     chunk = hit.chunk
     return SearchResult(
@@ -179,6 +190,7 @@ def _result(hit: Hit, query: Query, also_in: Sequence[Place], explanation: Expla
         heading=chunk.heading,
         heading_level=chunk.heading_level,
         chunk=chunk.chunk,
+        id=id,
         metadata=chunk.metadata,
         outdated=hit.outdated,
         also_in=tuple(also_in),

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 import attrs
 
+from ..index.entries import named_by
 from ..index.filters import source_filter
 from ..index.queries import CHUNKS_AND_FILES, admit, known_files, select_chunks
 from ..markdown import leading_headings
@@ -19,7 +20,7 @@ from ..types import Hit
 from ..workspace.paths import find_conflicts, original_of
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     import aiosqlite
 
@@ -33,9 +34,10 @@ VALIDITY = "validity"
 _OUTDATED_SHARE = 0.5
 # How many successors are followed from an entry to the one that is valid now.
 _LONGEST_LINE = 20
-# The chunks of the entry with an id, and those of the file with a path.
+# The chunks of an entry, and those of the file with a path.
 _NAMED = (
-    "SELECT chunks.id FROM metadata CROSS JOIN chunks ON metadata_id = metadata.id WHERE metadata.entry = ? "
+    "SELECT chunks.id FROM entries CROSS JOIN chunks ON chunks.file_id = entries.file_id "
+    "AND chunks.start_line <= entries.end_line AND chunks.end_line >= entries.start_line WHERE {entry} "
     "UNION ALL SELECT chunks.id FROM files CROSS JOIN chunks ON file_id = files.id WHERE files.path = ?"
 )
 
@@ -103,8 +105,7 @@ class _Ranking:
         while is_outdatable(hit.chunk) and len(seen) < _LONGEST_LINE:
             successor, reason = await self._successor(hit.chunk)
             reasons = [reason] if reason else []
-            if (last := _day(hit.chunk.metadata.get("valid_until"))) and last < self._day:
-                reasons.append(f"valid until {last.isoformat()}")
+            reasons += expiry(hit.chunk.metadata, self._day)
             if not reasons:
                 return
             if not self.hits[hit.chunk.id].outdated:
@@ -127,20 +128,29 @@ class _Ranking:
         until = _day(chunk.metadata.get("valid_until"))
         if not name or (self._query.as_of and until and self._query.as_of < until):
             return None, ""  # it was valid on that day
-        condition, sources = source_filter(self._query.sources)
-        found = await select_chunks(
-            self._snapshot.connection,
-            f"WHERE chunks.id IN ({_NAMED}) AND chunks.id != ? AND {condition} "
-            "ORDER BY files.path = ?, files.source != ?, chunks.id LIMIT 1",
-            (name, name, chunk.id, *sources, name, chunk.source),
-        )
-        if not found:
+        filtered, sources = source_filter(self._query.sources)
+        for condition, parameters in named_by(name):
+            found = await select_chunks(
+                self._snapshot.connection,
+                f"WHERE chunks.id IN ({_NAMED.format(entry=condition)}) AND chunks.id != ? AND {filtered} "
+                "ORDER BY files.path = ?, files.source != ?, chunks.id LIMIT 1",
+                (*parameters, name, chunk.id, *sources, name, chunk.source),
+            )
+            if found:
+                break
+        else:
             return None, f"superseded by {name}, which does not exist"
         successor = found[0]
         if self._query.as_of and successor.date and successor.date > self._query.as_of:
             return None, ""  # the successor was written later
         reason = f"superseded by {successor.path}:{successor.start_line + leading_headings(successor.text)}"
         return successor if await admit(self._snapshot, self._query, [Hit(successor, 0.0)]) else None, reason
+
+
+def expiry(metadata: Mapping[str, str], day: date) -> list[str]:
+    """Return a phrase on until when an entry was valid, if that is before a day."""
+    last = _day(metadata.get("valid_until"))
+    return [f"valid until {last.isoformat()}"] if last and last < day else []
 
 
 def _day(text: str | None) -> date | None:

@@ -113,6 +113,8 @@ class Index(Protocol):
           are ISO 8601 or NULL.
         - ``kipu_chunks(id, file_id, position, chunk, hash, start_line, end_line, heading, heading_level, text, context,
           metadata)``: their chunks. Positions in a file count from 0, metadata is JSON or empty.
+        - ``kipu_entries(file_id, start_line, end_line, id, metadata)``: items of lists, and paragraphs with metadata,
+          whatever the chunks are. The id is that of the metadata, or a derived one in full.
         - ``kipu_vectors(space_id, chunk_id, file_id, vector)``: a row for each chunk that has a vector in a space, as
           little-endian float32 numbers, of length 1.
 

@@ -34,6 +34,7 @@ __all__ = [
     "SkippedFile",
     "StageChange",
     "Status",
+    "StoredEntry",
     "StrategyScore",
     "VectorSpace",
 ]
@@ -146,7 +147,8 @@ class SearchResult:
     """One answer: which lines of which file, how well they fit, and what they say.
 
     ``snippet`` is the part of ``text`` where the query matched; ``scores`` are the scores by arm; ``chunk`` names the
-    chunk and stays the same while its text and its file stay. ``metadata`` is what the entry says of itself, and
+    chunk and stays the same while its text and its file stay. ``id`` is that of the entry that these lines are of, None
+    for prose: `Memory.edit` keeps it. ``metadata`` is what the entry says of itself, and
     ``outdated`` a sentence about what is not believed any more: until when it was, and what took its place; it is empty
     for all else. ``also_in`` are the other places that say the same. ``explanation`` is there where it was asked for.
     """
@@ -162,6 +164,7 @@ class SearchResult:
     heading: str
     heading_level: int
     chunk: str
+    id: str | None = None
     metadata: Mapping[str, str] = attrs.field(factory=dict, hash=False)
     outdated: str = ""
     also_in: Sequence[Place] = ()
@@ -271,6 +274,27 @@ class FileInfo:
     def evergreen(self) -> bool:
         """Whether the file is one that does not age: its name does not start with a date."""
         return self.date is None
+
+
+@attrs.frozen
+class StoredEntry:
+    """An entry of a memory file: an item of a list, or a paragraph with metadata.
+
+    ``id`` is what `Memory.read`, `Memory.edit`, `Memory.move` and `Memory.forget` take. ``text`` is without the mark of
+    the item and the line of metadata, which are within ``start_line`` and ``end_line``. ``outdated`` is as in a
+    `SearchResult`.
+    """
+
+    id: str
+    path: str
+    start_line: int
+    end_line: int
+    text: str
+    source: str
+    date: date | None
+    heading: str = ""
+    metadata: Mapping[str, str] = attrs.field(factory=dict, hash=False)
+    outdated: str = ""
 
 
 @attrs.frozen

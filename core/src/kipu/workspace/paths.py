@@ -11,7 +11,7 @@ import stat
 import unicodedata
 from datetime import date
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..errors import ConfigurationError, MemoryFileError, OutsideWorkspaceError, WorkspaceNotFoundError
 from .reader import read_regular
@@ -32,6 +32,7 @@ _COPY = re.compile(
     r"| [2-9])(\.[^./]+)",
     re.IGNORECASE | re.DOTALL,
 )
+_LINES = re.compile(r"(?P<path>.+):(?P<start>[0-9]+)(?:-(?P<end>[0-9]+))?", re.DOTALL)
 _DATE = re.compile(r"(\d{4})-(\d{2})-(\d{2})(?!\d)", re.ASCII)
 
 
@@ -46,6 +47,17 @@ def folders_above(path: str) -> Iterator[str]:
 def is_memory_file_name(name: str) -> bool:
     """Return whether a file of that name is Markdown: ``.md`` or ``.markdown``, in any case, and not hidden."""
     return name.lower().endswith(_SUFFIXES) and not name.startswith(".")
+
+
+def parse_place(place: str) -> dict[str, Any]:
+    """Return what one text names, as arguments of `Memory.edit`: lines of a file, a file, or else an id or a chunk."""
+    found = _LINES.fullmatch(place)
+    path = found["path"] if found else place.rstrip(":")
+    if not is_memory_file_name(re.split(r"[/\\]", path)[-1]):
+        return {"id": place}
+    if found is None:
+        return {"path": path}
+    return {"path": path, "start": int(found["start"]), "end": int(found["end"] or found["start"])}
 
 
 def source_of(path: str) -> str:
