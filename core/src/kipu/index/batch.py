@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 @attrs.frozen
 class PreparedFile:
-    """A file as the index should have it. ``chunks`` is None if they, its ``entries`` and ``properties`` stay as they are.
+    """A file as the index should have it. ``chunks`` is None if they, ``entries`` and ``properties`` stay as they are.
 
     ``before`` is what the index had of it when this was prepared; of a renamed file, under its earlier name.
     ``problem`` is why it has no chunks.

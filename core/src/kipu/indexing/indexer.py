@@ -236,8 +236,8 @@ class Indexer:
             if isinstance(outcome, PluginError):
                 skipped.append(SkippedFile(document.path, f"was not chunked: {str(outcome).removesuffix('.')}"))
             else:
-                found = attrs.evolve(file, chunks=outcome, problem=None, properties=properties, entries=units)
-                batch.files.append(found)
+                indexed = attrs.evolve(file, chunks=outcome, problem=None)
+                batch.files.append(attrs.evolve(indexed, properties=properties, entries=units))
         return batch, skipped
 
 

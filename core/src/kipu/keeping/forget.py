@@ -96,22 +96,12 @@ async def _forget(writer: Writer, target: Target) -> Receipt:
 
 
 def _joined(receipts: Sequence[Receipt]) -> Receipt:
-    """Return one receipt for entries with one id, which were forgotten one after the other.
-
-    While a text was in several places, only the last receipt tells what has it now.
-    """
-    last = {receipt.sha256: receipt for receipt in receipts}
-    traces: dict[str, Trace] = {}
-    for receipt in receipts:
-        for trace in receipt.traces:
-            before = trace.before + (traces[trace.place].before if trace.place in traces else 0)
-            traces[trace.place] = Trace(trace.place, before, 0)
-    for receipt in last.values():
-        for trace in receipt.traces:
-            traces[trace.place] = attrs.evolve(traces[trace.place], after=traces[trace.place].after + trace.after)
-    elsewhere = [place for receipt in last.values() for place in receipt.elsewhere]
+    """Return one receipt for entries with one id. While a text was in several places, only the last one tells all."""
+    last = {receipt.sha256: receipt for receipt in receipts}.values()
+    traces = [trace for receipt in last for trace in receipt.traces]
+    elsewhere = [place for receipt in last for place in receipt.elsewhere]
     notices = [f"{len(receipts)} entries have that id, and all were forgotten."]
-    return attrs.evolve(receipts[-1], traces=list(traces.values()), elsewhere=elsewhere, notices=notices)
+    return attrs.evolve(receipts[-1], traces=traces, elsewhere=elsewhere, notices=notices)
 
 
 async def finish_forgetting(writer: Writer) -> None:

@@ -139,7 +139,9 @@ async def _check_single(context: Context, name: str, targets: Sequence[Target]) 
 
 async def ids_of(context: Context, found: Iterable[tuple[str, Entry]]) -> list[str]:
     """Return the ids of entries in files, as they are shown. If the index is busy, derived ones have 8 characters."""
-    pairs = [(entry.metadata.get("id"), derive_id(context.workspace.source_of(path), entry.text)) for path, entry in found]
+    pairs = [
+        (entry.metadata.get("id"), derive_id(context.workspace.source_of(path), entry.text)) for path, entry in found
+    ]
     derived = [full for explicit, full in pairs if not explicit]
     shown: dict[str, str] = {}
     with contextlib.suppress(IndexUnavailableError):

@@ -22,7 +22,7 @@ from ..workspace.text import NotTextError, decode
 from .validity import expiry
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Mapping
 
     from ..index.database import Connection
     from ..markdown import Entry
@@ -55,9 +55,8 @@ async def list_entries(service: SearchService, query: Query) -> list[StoredEntry
         heading = _heading_at(chunks.get(file_id, []), line)
         headings.setdefault((path, id), []).append("" if heading is None and query == of_files else heading)
     today, listed = query.today or date.max, []
-    paths = [path for path in dict.fromkeys(row[0] for row in rows)]
     # As the files are now: lines may have moved since.
-    for path, entry in await asyncio.to_thread(_read, context.workspace, paths):
+    for path, entry in await asyncio.to_thread(_read, context.workspace, list(dict.fromkeys(row[0] for row in rows))):
         source = context.workspace.source_of(path)
         full = entry.id_in(source)
         heading = next(iter(headings.get((path, full), [])), None)
