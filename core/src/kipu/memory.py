@@ -594,13 +594,19 @@ class Memory:
             self._has_finished_interrupted = False  # the next call finishes what could not be done
 
     async def forget_found(
-        self, query: str, confirm: Callable[[SearchResult], bool | Awaitable[bool]], **options: Any
+        self,
+        query: str,
+        confirm: Callable[[SearchResult], bool | Awaitable[bool]],
+        *,
+        all: bool = False,
+        **options: Any,
     ) -> list[Receipt]:
         """Forget the results of a query that the caller confirms.
 
         :param query: what to search for, as in `search`.
         :param confirm: called with each result, best first; if it returns true, the result is forgotten at once. It
             may be a coroutine function; any other function blocks the event loop while it asks.
+        :param all: whether a result may be several entries, as in `edit`.
         :param options: further arguments of `search`, such as ``max_results`` and ``source``.
         :return: a receipt for each text that was forgotten.
 
@@ -610,7 +616,7 @@ class Memory:
         for result in await self.search(query, **options):
             decision = confirm(result)
             if await decision if inspect.isawaitable(decision) else decision:
-                receipts.append(await self.forget(chunk=result.chunk))
+                receipts.append(await self.forget(chunk=result.chunk, all=all))
         return receipts
 
     @_public

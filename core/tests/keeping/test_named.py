@@ -193,6 +193,14 @@ async def test_an_id_may_have_any_characters(memory, id):
     assert (await memory.forget(id=id)).complete
 
 
+async def test_an_id_that_no_text_file_has_hides_no_entry(memory, write):
+    write("memory/a.md", '- plums\n  [id: "\\ud800"]\n- pears\n  [id: "a\\u0000b"]\n- figs\n')
+    entries = await memory.entries()
+    assert [entry.text for entry in entries] == ["plums", "pears", "figs"]
+    for entry in entries:
+        assert (await memory.edit("new", id=entry.id)).id == entry.id
+
+
 async def test_ids_of_other_scopes_name_nothing_and_lengthen_none(workspace):
     async with (
         Memory(configured(workspace), scope="alice") as alice,

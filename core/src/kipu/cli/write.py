@@ -188,7 +188,7 @@ async def forget_command(
 
     receipts = []
     if query is not None:
-        receipts = await _forget_results(memory, output, query, max_results)
+        receipts = await _forget_results(memory, output, query, max_results, all=all)
     elif yes:
         receipts = [await memory.forget(**(place or {}), all=all)]
     else:
@@ -208,7 +208,7 @@ async def forget_command(
     return _INCOMPLETE if any(not receipt.complete for receipt in receipts) else 0
 
 
-async def _forget_results(memory: Memory, output: Output, query: str, max_results: int) -> list[Receipt]:
+async def _forget_results(memory: Memory, output: Output, query: str, max_results: int, *, all: bool) -> list[Receipt]:
     """Ask for each result of a search whether to forget it, and do so."""
     results = await memory.search(query, max_results=max_results)
     output.notices(results.notices)
@@ -218,7 +218,7 @@ async def _forget_results(memory: Memory, output: Output, query: str, max_result
     for rank, result in enumerate(results, 1):
         print_result(Output(), rank, result, full=True)
         if _confirm(result.text):
-            receipts.append(await memory.forget(chunk=result.chunk))
+            receipts.append(await memory.forget(chunk=result.chunk, all=all))
     return receipts
 
 

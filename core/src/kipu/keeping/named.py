@@ -132,7 +132,7 @@ async def _check_single(context: Context, name: str, targets: Sequence[Target]) 
     )
     more = f"\n  ... and {len(found) - _MOST_LISTED} more" if len(found) > _MOST_LISTED else ""
     raise QueryError(
-        f"{name} names {len(found)} entries. Name one of them, or allow all of them (--all, in Python all=True):"
+        f"{name} names {len(found)} entries. Name one of them; or to edit, move or forget all, add --all (all=True):"
         f"{listed}{more}"
     )
 

@@ -143,7 +143,7 @@ def _unquoted(value: str) -> str:
     if not value.startswith('"'):
         return value.strip()
     try:
-        return str(json.loads(value))
+        return str(json.loads(value)).encode("utf-8", "replace").decode("utf-8")  # an escape may be half a character
     except ValueError:
         return value.strip('"')
 
