@@ -3,7 +3,7 @@
 from .config import MemoryConfig
 from .indexing.indexer import ignore_progress
 from .plugins.manager import Plugins
-from .types import Change, Compacted, FileInfo, Flushed, IndexReport, Note, PostProcessor, Recall, Receipt, SearchResult, SearchResults, Status, StoredChunk, Strategy
+from .types import Change, Compacted, FileInfo, Flushed, IndexReport, Note, PostProcessor, Recall, Receipt, SearchResult, SearchResults, Status, StoredEntry, Strategy
 from .watch import Event, FileSummary
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from datetime import date, timedelta
@@ -51,14 +51,16 @@ class Memory:
         self,
         text: str,
         *,
+        id: str | None = None,
         chunk: str | None = None,
         path: str | os.PathLike[str] | None = None,
         start: int | None = None,
         end: int | None = None,
         expected: str | None = None,
+        all: bool = False,
     ) -> Note: ...
+    def entries(self, source: str | Sequence[str] | None = None, **filters: Any) -> list[StoredEntry]: ...
     def files(self, source: str | Sequence[str] | None = None, **filters: Any) -> list[FileInfo]: ...
-    def find_chunk(self, chunk: str) -> StoredChunk: ...
     def flush(
         self,
         conversation: Any,
@@ -72,14 +74,21 @@ class Memory:
     def forget(
         self,
         *,
+        id: str | None = None,
         chunk: str | None = None,
         path: str | os.PathLike[str] | None = None,
         start: int | None = None,
         end: int | None = None,
         expected: str | None = None,
+        all: bool = False,
     ) -> Receipt: ...
     def forget_found(
-        self, query: str, confirm: Callable[[SearchResult], bool | Awaitable[bool]], **options: Any
+        self,
+        query: str,
+        confirm: Callable[[SearchResult], bool | Awaitable[bool]],
+        *,
+        all: bool = False,
+        **options: Any,
     ) -> list[Receipt]: ...
     def index(
         self,
@@ -93,13 +102,24 @@ class Memory:
         self,
         to: str | os.PathLike[str],
         *,
+        id: str | None = None,
         chunk: str | None = None,
         path: str | os.PathLike[str] | None = None,
         start: int | None = None,
         end: int | None = None,
         expected: str | None = None,
+        all: bool = False,
     ) -> Note: ...
-    def read(self, path: str | os.PathLike[str], start: int | None = None, end: int | None = None) -> str: ...
+    def read(
+        self,
+        path: str | os.PathLike[str] | None = None,
+        start: int | None = None,
+        end: int | None = None,
+        *,
+        id: str | None = None,
+        chunk: str | None = None,
+        all: bool = True,
+    ) -> str: ...
     def recall(self, query: str, *, max_tokens: int = 1500, **options: Any) -> Recall: ...
     def register_postprocessor(self, name: str, postprocessor: PostProcessor) -> None: ...
     def register_strategy(self, name: str, strategy: Strategy) -> None: ...
