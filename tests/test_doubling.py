@@ -154,10 +154,14 @@ OPERATIONS: dict[str, Callable[[Memory, str], Callable[[], Awaitable[Any]]]] = {
     "remember what is there": lambda memory, text: lambda: memory.remember("fact number 77 about the day", file="a.md"),
     "supersede": lambda memory, text: lambda: memory.remember("The boat", file="a.md", supersedes=f"{FILE}:77"),
     "edit": lambda memory, text: lambda: memory.edit("the boat", path=FILE, start=77),
-    "move lines": lambda memory, text: lambda: memory.move("memory/b.md", path=FILE, start=77, end=99),
+    "move lines": lambda memory, text: lambda: memory.move("memory/b.md", path=FILE, start=77, end=99, all=True),
+    "move entries": lambda memory, text: (
+        lambda: memory.move("memory/team/b.md", path=FILE, start=1, end=text.count("\n"), all=True)
+    ),
+    "list entries": lambda memory, text: memory.entries,
     "move the file": lambda memory, text: lambda: memory.move("memory/b.md", path=FILE),
     "forget": lambda memory, text: lambda: memory.forget(path=FILE, start=77),
-    "forget all": lambda memory, text: lambda: memory.forget(path=FILE, start=1, end=text.count("\n")),
+    "forget all": lambda memory, text: lambda: memory.forget(path=FILE, all=True),
     "flush facts that are there": lambda memory, text: lambda: memory.flush(MESSAGES),
     "flush other facts": lambda memory, text: lambda: memory.flush(MESSAGES, source="team"),
 }

@@ -36,7 +36,8 @@ def add_metadata(file: TextFile, entry: Entry, more: Mapping[str, str]) -> TextF
     """Return a file in which an entry has more metadata."""
     last = entry.end_line - 1 if entry.metadata else entry.end_line
     line = ("  " if entry.is_item else "") + format_metadata({**entry.metadata, **more})
-    return replace(file, entry.start_line, entry.end_line, [*file.plain_lines[entry.start_line - 1 : last], line])
+    lines = file._replace(lines=file.lines[entry.start_line - 1 : last]).plain_lines  # those of a long file once only
+    return replace(file, entry.start_line, entry.end_line, [*lines, line])
 
 
 def entry_of(file: TextFile, target: Target) -> Entry:
