@@ -268,7 +268,7 @@ async def test_paths_of_other_scopes_are_refused(alice, workspace, path):
             alice.remember("x", supersedes=f"{name}:1"),
         )
         for error in errors:
-            assert isinstance(error, (OutsideScopeError, OutsideWorkspaceError, MemoryFileError))
+            assert isinstance(error, (OutsideScopeError, OutsideWorkspaceError, MemoryFileError, ChunkNotFoundError))
             assert reveals(error, path, "memory/bob/plans-for-summer.md") == []
     assert {file: file.read_bytes() for file in workspace.rglob("*.md")} == before
 
