@@ -174,7 +174,7 @@ async def test_an_observer_that_raises_is_reported(plugins, write, config):
     plugins.add(observer, info("working"))
     async with Memory(config(), plugins=plugins) as memory:
         for number in range(3):
-            write(f"memory/{number}.md", "valkey")
+            write(f"memory/{number}.md", f"valkey {number}")
             assert len(await memory.search("valkey")) == number + 1
     assert len(observer.seen) == 3
     assert plugins.problems == ['The plugin "kipu-broken 1.0 (broken)" failed in kipu_indexed: ValueError: no disk.']
