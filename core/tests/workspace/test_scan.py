@@ -278,8 +278,34 @@ def test_a_dangling_symlink_is_skipped_and_reported(workspace, write):
     write("memory/note.md", "text")
     (workspace / "memory" / "gone.md").symlink_to("nowhere.md")
     (workspace / "memory" / "gone.txt").symlink_to("nowhere.txt")
+    (workspace / "memory" / "loop").symlink_to("loop")
     assert names(workspace) == ["memory/note.md"]
-    assert skipped(workspace) == {"memory/gone.md": "is a symbolic link to a file that does not exist"}
+    assert skipped(workspace) == {
+        "memory/gone.md": "is a symbolic link to a file that does not exist",
+        "memory/loop": "is a symbolic link to a folder that does not exist",
+    }
+
+
+@posix
+@pytest.mark.parametrize("scope", [None, "alice"])
+async def test_a_search_without_results_says_what_it_could_not_look_at(config, workspace, tmp_path, scope):
+    (workspace / "memory").rmdir()
+    (tmp_path / "vault").mkdir()
+    (workspace / "memory").symlink_to(tmp_path / "vault")
+    sentence = "skipped memory: is a symbolic link that leads out of the workspace"
+    async with Memory(config(), scope=scope) as memory:
+        assert sentence in (await memory.search("orca")).notices
+    (workspace / "memory").unlink()
+    for number in range(5):
+        path = workspace / f"memory/alice/{number}.md"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(b"\0")
+    (workspace / "memory/bob").mkdir()
+    (workspace / "memory/bob/gone.md").symlink_to("nowhere.md")
+    async with Memory(config(), scope="alice") as memory:
+        notices = (await memory.search("orca")).notices
+    first = "skipped memory/alice/0.md: is not text: it has NUL bytes and no byte order mark"
+    assert (notices[0], notices[3:]) == (first, ["... and 2 more: kipu status --verbose"])
 
 
 # --- files that cannot be read -------------------------------------------------------------------------------------
@@ -294,6 +320,7 @@ def test_pipes_and_sockets_are_not_memory_files(workspace, write, monkeypatch):
     with socket.socket(socket.AF_UNIX) as listener:
         listener.bind("socket.md")
         assert names(workspace) == ["memory/note.md"]
+        assert skipped(workspace) == dict.fromkeys(["memory/pipe.md", "memory/socket.md"], "is not a regular file")
     assert Workspace(workspace).look("memory/pipe.md") is None
 
 

@@ -18,7 +18,7 @@ from ..index.file import INDEX_FILE
 from ..notices import Notices
 from ..plugins.kinds import KINDS
 from ..sqlite import choose_driver
-from ..workspace.paths import HIDDEN_FOLDER
+from ..workspace.paths import HIDDEN_FOLDER, MEMORY_FOLDER
 from .common import load_plugins, open_memory, run, shared_options
 from .output import Output, conflict, count, escape
 
@@ -188,7 +188,8 @@ def _index(status: Status, unusable: str | None) -> Iterator[Finding]:
     if status.pending:
         yield Finding("hint", f"{count(len(status.pending), 'file')} new or changed", _PENDING)
     for file in status.skipped:
-        yield Finding("hint", f"skipped {file.path}", file.reason)
+        is_folder = file.path == MEMORY_FOLDER or file.path.endswith("/")  # all that is in it is not found
+        yield Finding("problem" if is_folder else "hint", f"skipped {file.path}", file.reason)
     for names in status.conflicts.items():
         yield Finding("hint", conflict(*names), "Merge them, and delete the copy.")
     for note in status.notices:

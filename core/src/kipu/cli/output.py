@@ -183,6 +183,8 @@ def missing_folder(folder: str) -> str:
 
 def conflict(copy: str, original: str) -> str:
     """Return the message for a conflict copy of a tool for synchronisation."""
+    if unicodedata.normalize("NFC", copy) == unicodedata.normalize("NFC", original):
+        return f"{original} is there twice, with accents that are composed and decomposed"
     return f"{copy} is a conflict copy of {original}, and ranks below it"
 
 

@@ -92,7 +92,7 @@ def matches_path(path: str, pattern: str) -> bool:
 
     :raises ValueError: the pattern is invalid.
     """
-    spec = _path_spec(pattern)
+    spec, path = _path_spec(unicodedata.normalize("NFC", pattern)), unicodedata.normalize("NFC", path)
     return spec.match_file(path) or spec.match_file(path.removeprefix(f"{MEMORY_FOLDER}/"))  # type: ignore[no-any-return]
 
 

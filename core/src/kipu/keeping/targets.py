@@ -69,7 +69,7 @@ def resolve_destination(context: Context, source: str | None, file: str | os.Pat
     label = scope.label or MEMORY_FOLDER
     if source is not None and (asked := scope.source(source)) != scope.label:
         label = check_source(asked)
-    folder = MEMORY_FOLDER if label == MEMORY_FOLDER else f"{MEMORY_FOLDER}/{label}"
+    folder = _folder(label)
     if file is None:
         name = f"{folder}/{context.config.today().isoformat()}.md"
     else:
@@ -95,6 +95,20 @@ def resolve_destination(context: Context, source: str | None, file: str | os.Pat
     return path, real
 
 
+def _folder(label: str | None) -> str:
+    return MEMORY_FOLDER if label in (None, MEMORY_FOLDER) else f"{MEMORY_FOLDER}/{label}"
+
+
+def _as_written(context: Context, name: str) -> str:
+    """Return the path of a file that exists, of which a caller may give the one that `remember` took."""
+    workspace, scope, full = context.workspace, context.scope, f"{_folder(context.scope.label)}/{name}"
+    # A scope learns nothing of files that it does not see.
+    if workspace.covers(name) or os.path.isabs(name) or not scope.sees(workspace.plain_name_of(full)):
+        return name
+    is_free = scope.label is not None or not os.path.lexists(workspace.root / name)
+    return full if is_free and os.path.isfile(workspace.root / full) else name
+
+
 def _check_unicode(name: str) -> None:
     try:
         name.encode("utf-8")
@@ -109,7 +123,7 @@ def resolve_file(context: Context, path: str | os.PathLike[str], *, any_name: bo
     :raises MemoryFileError: it does not exist, or is not a memory file.
     """
     workspace = context.workspace
-    name, real = context.locate(path)
+    name, real = context.locate(_as_written(context, os.fspath(path)))
     if not any_name:
         _check_unicode(name)
     if not is_memory_file_name(name.rpartition("/")[2]) or workspace.excluded(name):

@@ -91,6 +91,12 @@ class SearchService:
                 await self._add_notices(snapshot, query, found=bool(trace.hits))
                 if pending_vectors and query.embedding is not None:
                     await self._add_pending(query.embedding.space, pending_vectors)
+        if not trace.hits:
+            from .status import read_status
+
+            skipped = [f"skipped {file.path}: {file.reason}" for file in (await read_status(self)).skipped]
+            more = [f"... and {len(skipped) - 3:,} more: kipu status --verbose"] if len(skipped) > 3 else []
+            self.context.notices.add(*skipped[:3], *more)
         return SearchResults(
             [
                 _result(hit, id, query, trace.also_in.get(hit.chunk.id, ()), explanations.get(hit.chunk.id))

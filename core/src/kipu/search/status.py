@@ -54,7 +54,7 @@ async def read_status(service: SearchService) -> Status:
         chunks=chunks,
         sources=labels,
         pending=scope.seen(pending.paths),
-        skipped=[file for file in pending.scan.skipped if scope.sees(file.path)] + problems,
+        skipped=[file for file in pending.scan.skipped if scope.sees_folder(file.path)] + problems,
         missing=[folder for folder in missing_folders(pending) if scope.sees_folder(folder)],
         notices=notices,
         strategy=name_of(components.strategy_choice),

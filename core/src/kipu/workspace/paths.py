@@ -67,7 +67,7 @@ def source_of(path: str) -> str:
     `Workspace.source_of`. Files in ``memory/archive/team/`` came from the source ``team``, and have the label
     ``archive/team``.
     """
-    parts = path.split("/")
+    parts = unicodedata.normalize("NFC", path).split("/")
     if parts[0] != MEMORY_FOLDER or len(parts) < 2:
         return EXTERNAL
     if parts[1] == ARCHIVE and len(parts) > 3:
@@ -93,9 +93,14 @@ def original_of(path: str) -> str | None:
 
 
 def find_conflicts(paths: Iterable[str]) -> dict[str, str]:
-    """Return the conflict copies among some files, each with its original, if that is among them too."""
-    names = {unicodedata.normalize("NFC", path): path for path in paths}
-    return {path: names[original] for name, path in names.items() if (original := original_of(name) or "") in names}
+    """Return the conflict copies among some files, each with its original, if that is among them too.
+
+    One is also a name with decomposed accents beside the composed one.
+    """
+    paths = {path: unicodedata.normalize("NFC", path) for path in paths}
+    names = {name: path for path, name in paths.items()} | {path: path for path in paths}
+    found = {path: names.get(original_of(name) or name, path) for path, name in paths.items()}
+    return {path: original for path, original in found.items() if original != path}
 
 
 def printable(name: str) -> str:
@@ -156,9 +161,20 @@ class Workspace:
             except (ValueError, re.error) as error:
                 raise ConfigurationError(f"files.exclude contains an invalid pattern: {error}.") from None
 
+    def _absolute(self, path: str) -> str:
+        """Return a path that a person names as it is on disk, where a name may have its accents composed or not."""
+        path = os.path.join(self._real_root, os.path.expanduser(path))
+        if path.isascii() or os.path.lexists(path):
+            return path
+        found = ""
+        for name in Path(path).parts:
+            forms = (os.path.join(found, unicodedata.normalize(form, name)) for form in ("NFC", "NFD"))
+            found = next(filter(os.path.lexists, (os.path.join(found, name), *forms)), os.path.join(found, name))
+        return found
+
     def _real(self, path: str) -> str:
         try:
-            return os.path.realpath(os.path.join(self._real_root, os.path.expanduser(path)))
+            return os.path.realpath(self._absolute(path))
         except ValueError as error:
             raise ConfigurationError(f"files.paths contains an invalid path, {path!r}: {error}.") from None
 
@@ -198,7 +214,7 @@ class Workspace:
         :raises MemoryFileError: it is not a valid path.
         """
         try:
-            real = os.path.realpath(os.path.join(self._real_root, os.path.expanduser(os.fspath(path))))
+            real = os.path.realpath(self._absolute(os.fspath(path)))
         except (TypeError, ValueError) as error:
             raise MemoryFileError(f"{str(path)!r} is not a valid path: {error}.") from None
         if not self.allows(real):
@@ -214,7 +230,7 @@ class Workspace:
 
     def plain_name_of(self, path: str) -> str:
         """Return the path by which Kipu names what a caller names, without following symbolic links."""
-        return self.name_of(os.path.normpath(os.path.join(self._real_root, os.path.expanduser(path))))
+        return self.name_of(os.path.normpath(self._absolute(path)))
 
     def is_link(self, path: str) -> bool:
         """Return whether a file, by the path that Kipu names it by, is reached by a symlink."""
@@ -223,7 +239,7 @@ class Workspace:
 
     def covers(self, path: str) -> bool:
         """Return whether a path, relative to the workspace or absolute, is in a place of memory files."""
-        path = os.path.normpath(os.path.join(self._real_root, os.path.expanduser(path)))
+        path = os.path.normpath(self._absolute(path))
         return any(is_inside(path, root) for root in self.roots)
 
     def excludes_entry(self, folder: str, entry: os.DirEntry[str]) -> bool:

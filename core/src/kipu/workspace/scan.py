@@ -127,7 +127,9 @@ class _Walk:
         elif entry.is_dir():
             if not self.workspace.excluded(name + "/"):
                 self.folders.append((name, entry.path))
-        elif is_memory_file_name(entry.name) and entry.is_file():
+        elif is_memory_file_name(entry.name) and not entry.is_file():
+            scan.skipped.append(SkippedFile(printable(name), "is not a regular file"))
+        elif is_memory_file_name(entry.name):
             # On Windows, the cheaper entry.stat() may be out of date for files that are open elsewhere.
             self.file(name, entry.path, os.stat(entry.path) if sys.platform == "win32" else entry.stat(), scan)
 
@@ -138,9 +140,10 @@ class _Walk:
             return
         is_folder, named_as_file = os.path.isdir(real), is_memory_file_name(name.rpartition("/")[2])
         if not os.path.exists(real):
-            if named_as_file:
-                scan.skipped.append(SkippedFile(printable(name), "is a symbolic link to a file that does not exist"))
-            else:
+            if named_as_file or "." not in name:  # the link of a folder that is gone, or to itself
+                what = "file" if named_as_file else "folder"
+                scan.skipped.append(SkippedFile(printable(name), f"is a symbolic link to a {what} that does not exist"))
+            if not named_as_file:
                 scan.dangling.append(name)
             return
         if not is_folder and not (named_as_file and os.path.isfile(real)):

@@ -61,7 +61,7 @@ def check_source(source: Any) -> str:
         raise QueryError(f"{source!r} is no valid source: it must be the name of a folder below memory/.")
     if source in _RESERVED:
         raise QueryError(f'The source "{source}" is reserved: choose another name.')
-    return source.encode("utf-8", "replace").decode("utf-8")
+    return unicodedata.normalize("NFC", source.encode("utf-8", "replace").decode("utf-8"))
 
 
 @attrs.frozen
@@ -93,7 +93,8 @@ class Scope:
         :raises OutsideScopeError: it belongs to another scope.
         """
         if self.label is None or asked is None:
-            return asked if self.label is None else self.label
+            plain = unicodedata.normalize("NFC", asked) if isinstance(asked, str) else asked
+            return plain if self.label is None else self.label
         if asked == self.label:
             return asked
         if asked in (ARCHIVE, self.archive):
@@ -117,7 +118,7 @@ class Scope:
 
     def sees_folder(self, folder: str) -> bool:
         """Return whether a folder may contain files of the scope."""
-        if self.label is None or self.sees(f"{folder}/any.md"):
+        if self.label is None or self.sees(folder) or self.sees(f"{folder}/any.md"):
             return True
         own = f"{MEMORY_FOLDER}/{self.label}", f"{MEMORY_FOLDER}/{self.archive}"
         return any(folder in folders_above(path) for path in own)
