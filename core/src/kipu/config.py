@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import attrs
 
 from .errors import ConfigurationError
-from .options import Rule, boolean, number, option, optional, texts, whole_number
+from .options import Rule, boolean, number, one_of, option, optional, texts, whole_number
 from .plugins.build import structure
 
 if TYPE_CHECKING:
@@ -101,6 +101,11 @@ class FilesConfig:
     )
     max_bytes: int = option(
         20_000_000, whole_number(1), "Larger files are skipped, in bytes: one of them would delay every search."
+    )
+    worktrees: str = option(
+        "own",
+        one_of("own", "shared"),
+        'Whether a linked worktree of git has a memory of its "own", or is "shared": the memory of the main worktree.',
     )
 
 

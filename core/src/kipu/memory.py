@@ -96,6 +96,10 @@ class Memory:
         root = workspace.workspace if isinstance(workspace, MemoryConfig) else Path(workspace)
         Workspace(root)  # first: a wrong path deserves its own message
         config = workspace if isinstance(workspace, MemoryConfig) else load_config(root)
+        if config.files.worktrees == "shared":
+            from .workspace.worktrees import main_worktree
+
+            root = main_worktree(root)
         files = Workspace(root, config.files.paths, config.files.exclude, config.files.max_bytes)
         blocked = dict.fromkeys(disabled_by_environment(), "KIPU_DISABLE_PLUGINS")
         blocked |= dict.fromkeys(config.plugins.disable, "plugins.disable in the configuration")

@@ -5,12 +5,14 @@ from __future__ import annotations
 import os
 import platform
 import sys
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 import attrs
 import click
 
 from .. import __version__
+from ..config import load_config
 from ..errors import KipuError, PluginError
 from ..index.damage import find_damaged
 from ..index.database import Database
@@ -19,6 +21,7 @@ from ..notices import Notices
 from ..plugins.kinds import KINDS
 from ..sqlite import choose_driver
 from ..workspace.paths import HIDDEN_FOLDER, MEMORY_FOLDER
+from ..workspace.worktrees import main_worktree
 from .common import load_plugins, open_memory, run, shared_options
 from .output import Output, conflict, count, escape
 
@@ -119,7 +122,11 @@ def _workspace(workspace: Path, output: Output) -> Iterator[Finding]:
             unusable = await memory.check_embedder() if status.embedder is not None else None
             return status, wrong, unusable, _no_embedder(memory), _no_filter(memory, status), damaged
 
-    database = Database(workspace.absolute() / HIDDEN_FOLDER / INDEX_FILE, Notices())
+    root = workspace.absolute()
+    with suppress(KipuError):  # opening the memory reports it
+        if load_config(root).files.worktrees == "shared":
+            root = main_worktree(root)
+    database = Database(root / HIDDEN_FOLDER / INDEX_FILE, Notices())
     try:
         if database.exists and (damage := database.file.damage()):
             yield Finding("problem", f"the index is damaged: {damage}", "kipu index --force")
