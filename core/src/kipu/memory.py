@@ -490,7 +490,7 @@ class Memory:
     ) -> str:
         """Return what a memory file says, or some lines of it, or an entry.
 
-        :param path: relative to the workspace, or absolute.
+        :param path: relative to the workspace, or as ``file`` of `remember`, or absolute.
         :param start: the first line, from 1; by default all lines are returned.
         :param end: the last line, included; by default ``start``.
         :param id: an entry, instead of a path.

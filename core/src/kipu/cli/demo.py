@@ -12,9 +12,10 @@ import click
 
 from ..config import CONFIG_FILE
 from ..demo import SEARCHES
-from .common import folder_to_make, load_plugins, open_memory, run, shared_options
+from .common import load_plugins, open_memory, run, shared_options
 from .output import escape
 from .search import as_json, print_result
+from .workspace import folder_to_make
 
 if TYPE_CHECKING:
     from .output import Output

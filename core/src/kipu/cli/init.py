@@ -14,8 +14,9 @@ from ..config import CONFIG_FILE, MemoryConfig
 from ..index.file import make_hidden_folder
 from ..plugins.kinds import KINDS
 from ..workspace.paths import HIDDEN_FOLDER, MEMORY_FOLDER
-from .common import folder_to_make, is_named, shared_options
+from .common import shared_options
 from .output import escape
+from .workspace import folder_to_make, is_named
 
 if TYPE_CHECKING:
     from .output import Output
