@@ -29,8 +29,10 @@ __all__ = ["Candidate", "Corpus", "Frequency", "Weights", "cover", "has_any", "r
 K1 = 1.2
 B = 0.75
 LONGEST = 2.5
-"""How many times the mean length a chunk or a file has at most: a long file is about more, and not less relevant."""
+"""How many times the mean length a file has at most whose path has a word of the query: it is about that, all of it.
 
+For other files such a limit costs first places where pages are long.
+"""
 AROUND = 0.5
 """The worth of a chunk that has no word of the query itself, but is beside one that has."""
 
@@ -220,15 +222,19 @@ def _relevance_of_files(found: Sequence[_Found], idfs: Sequence[float], corpus: 
     """Return the BM25 of each file of the candidates."""
     occurrences: dict[int, dict[int, int]] = {}
     lengths = {}
+    named = set()
     for chunk in found:
         lengths[chunk.candidate.file] = chunk.candidate.file_length
         of_file = occurrences.setdefault(chunk.candidate.file, {})
         for term in chunk.terms:
+            if term.by_path:
+                named.add(chunk.candidate.file)
             of_file[term.number] = of_file.get(term.number, term.by_path) + term.by_chunk
     saturation = _saturation(corpus.text_length / max(1, corpus.files))
     relevance = {}
+    longest = LONGEST * corpus.text_length / max(1, corpus.files)
     for file, of_file in occurrences.items():
-        held = saturation(lengths[file])
+        held = saturation(min(lengths[file], longest) if file in named else lengths[file])
         relevance[file] = sum(idfs[number] * _saturated(count, held) for number, count in of_file.items())
     return relevance
 
@@ -262,9 +268,9 @@ def _idf(total: int, frequency: int) -> float:
     return math.log(1 + (total - frequency + 0.5) / (frequency + 0.5))
 
 
-def _saturation(mean_length: float) -> Callable[[int], float]:
+def _saturation(mean_length: float) -> Callable[[float], float]:
     """Return the function from a length to what BM25 adds to an occurrence count below the fraction line."""
-    return lambda length: K1 * (1 - B + B * min(LONGEST, length / max(1.0, mean_length)))
+    return lambda length: K1 * (1 - B + B * length / max(1.0, mean_length))
 
 
 def _saturated(count: float, saturation: float) -> float:
