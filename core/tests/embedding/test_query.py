@@ -63,6 +63,39 @@ async def test_an_invalid_unknown_share_is_a_notice(meaning, write, share):
         assert "failed to tell what it knows of the query" in results.notices[0]
 
 
+@pytest.mark.parametrize(
+    ("text", "languages", "unknown"),
+    [
+        ("为什么选择了数据库", ["en"], 1),
+        ("почему мы выбрали базу данных", ["en", "de"], 1),
+        ("لماذا اخترنا قاعدة البيانات", ["en"], 1),
+        ("why did we choose it", ["zh"], 1),
+        ("为什么选择了数据库", None, 0),
+        ("why redis, ¿por qué?", ["de"], 0),
+        ("Ｆｕｌｌ　ｗｉｄｔｈ 1234 !?", ["en-US"], 0),
+        ("日本のデータ", ["ja"], 0),
+        ("한국어", ["ko"], 0),
+        ("ключ key", ["ru"], 3 / 7),
+    ],
+)
+async def test_a_strategy_learns_how_much_of_the_query_the_embedder_does_not_know(
+    meaning, write, text, languages, unknown
+):
+    asked: list[Any] = []
+
+    @attrs.define
+    class Asked(VectorStrategy):
+        async def search(self, query: Any, index: Any) -> Any:
+            asked.append(query.embedding)
+            return []
+
+    fill(write, 1)
+    async with meaning(HashingEmbedder(languages=languages), strategy=Asked()) as memory:
+        await memory.search(text)
+    assert [each.unknown_share for each in asked] == [pytest.approx(unknown)]
+    assert asked[0].confidence == pytest.approx(1 - 0.8 * unknown)
+
+
 async def test_an_earlier_embedder_answers_until_the_new_one_has_caught_up(meaning, write):
     fill(write, 300)
     async with named(meaning("hashing"), hashing=HashingEmbedder) as memory:

@@ -167,7 +167,7 @@ def print_result(output: Output, rank: int, result: SearchResult, *, full: bool 
     place = escape(str(Place(result.path, result.start_line, result.end_line)))
     heading = f"  {escape(result.heading)}" if result.heading else ""
     id = f"  {escape(result.id)}" if result.id else ""
-    output.line(f"{rank}. {click.style(place, fg='cyan', bold=True)}  {result.score:.2f}{id}{heading}")
+    output.line(f"{rank}. {click.style(place, fg='cyan', bold=True)}  {max(result.score, 0.01):.2f}{id}{heading}")
     if result.outdated:
         output.line(click.style(f"   outdated: {escape(result.outdated)}", fg="yellow"))
     if result.also_in:

@@ -11,6 +11,7 @@ from ..index.coverage import read_coverage
 from ..index.strategy_tables import tables_of
 from ..types import QueryEmbedding
 from .client import EmbedderClient
+from .languages import foreign_share
 
 if TYPE_CHECKING:
     from ..context import Context
@@ -122,12 +123,12 @@ class QueryEmbedder:
             self.context.notices.add(
                 f"The query is long: by meaning, its first {len(embedded):,} characters were searched for."
             )
-        share = None
+        unknown = foreign_share(text, embedder.embedder.languages)
         try:
-            share = await embedder.embedder.unknown_share(embedded)
+            unknown = max(unknown, await embedder.embedder.unknown_share(embedded) or 0.0)
         except KipuError as error:
             self.context.notices.add(str(error))
-        return QueryEmbedding(space, vector, embedder.embedder.languages, share)
+        return QueryEmbedding(space, vector, unknown)
 
     def _by_words(self, reason: str) -> tuple[None, bool]:
         self.context.notices.add(f"This search used keywords only. {reason}")

@@ -27,6 +27,10 @@ if TYPE_CHECKING:
     from ..types import Hit, Place, Query
 
 
+LOWEST_SCORE = 0.005
+"""The lowest score that a strategy gives a result: less is shown as 0.00, and is none."""
+
+
 @attrs.frozen
 class Pipeline:
     """The chosen strategy by its name, all strategies that take part, by name, and the stages behind them.
@@ -127,7 +131,7 @@ async def run_pipeline(context: Context, snapshot: Snapshot, query: Query, pipel
     if hits is None and pipeline.name != FALLBACK_STRATEGY:
         pipeline = fallback(context, pipeline)
         hits = await _hits_of(context, snapshot, query, pipeline, left_out)
-    hits = await admit(snapshot, query, hits or ())
+    hits = [hit for hit in await admit(snapshot, query, hits or ()) if hit.score >= LOWEST_SCORE]
     stages = [(pipeline.name, hits)]
     if query.as_of is not None or any(is_outdatable(hit.chunk) for hit in hits):
         hits = await by_validity(snapshot, query, hits)

@@ -188,7 +188,7 @@ def _result(
         path=chunk.path,
         start_line=chunk.start_line,
         end_line=chunk.end_line,
-        score=round(hit.score, 6),
+        score=round(max(hit.score, 1e-6), 6),  # whatever a post-processor lowers, a result has one
         scores={name: round(score, 6) for name, score in hit.scores.items()},
         snippet=snippet(chunk.text, query.text),
         text=chunk.text,

@@ -55,17 +55,20 @@ class VectorSpace:
 
 @attrs.frozen(eq=False)
 class QueryEmbedding:
-    """What a query means, and what its embedder says of itself and of the query.
+    """What a query means, and how far its embedder knows its language.
 
-    ``vector`` has the shape ``(dimension,)``, is float32 and of length 1. ``languages`` are the languages that the
-    embedder knows, as ISO 639-1 codes, and None where it does not say. ``unknown_share`` is the part of the query, from
-    0 to 1, that its tokenizer did not know, and None where it does not say.
+    ``vector`` has the shape ``(dimension,)``, is float32 and of length 1. ``unknown_share`` is the part of the query,
+    from 0 to 1, that the embedder does not know: because it says so, or because of the script.
     """
 
     space: VectorSpace
     vector: Vectors
-    languages: Sequence[str] | None = None
-    unknown_share: float | None = None
+    unknown_share: float = 0.0
+
+    @property
+    def confidence(self) -> float:
+        """What a cosine with it is worth, from 0.2 to 1: to a model, texts that it does not know are all alike."""
+        return 1.0 - 0.8 * self.unknown_share
 
 
 @attrs.frozen

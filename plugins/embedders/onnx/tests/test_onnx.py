@@ -120,6 +120,19 @@ def test_the_model_knows_english_and_says_what_it_does_not_know():
     assert embedder.unknown_share("") == 0
 
 
+@pytest.mark.parametrize(
+    ("text", "least", "most"),
+    [
+        ("Where do we keep the session cache of Kubernetes?", 0, 0),
+        ("kubernetes", 0, 0.3),
+        ("Wo steht, wer sich um die Reisekosten kümmert?", 0.2, 0.8),
+        ("Yolculuk masraflarıyla kimin ilgilendiği nerede yazıyor?", 0.8, 1),
+    ],
+)
+def test_words_that_the_model_cuts_into_pieces_are_a_sign_of_another_language(text, least, most):
+    assert least <= Onnx().unknown_share(text) <= most
+
+
 def test_the_identity_is_known_without_loading_anything_heavy_and_nothing_is_printed():
     program = """
 import asyncio, sys

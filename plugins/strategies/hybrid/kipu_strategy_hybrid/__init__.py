@@ -2,7 +2,7 @@
 
 Other strategies search side by side. Every chunk that any of them finds is scored by all of them, and the scores are
 fused (`fusion`), with their scores of whole files. A strategy that searches by vectors counts less where its embedder
-knows little of the query's language (`languages`).
+knows little of the query's language.
 """
 
 from __future__ import annotations
@@ -19,7 +19,6 @@ from kipu.options import Rule, one_of, option
 from kipu.types import Hit, StrategyBase
 
 from .fusion import FUSIONS, PINNED, FileScores, fuse
-from .languages import foreign_share
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable
@@ -36,12 +35,6 @@ FILE_WEIGHTS = {"vector": 0.45, "keyword": 0.25}
 """What a strategy's score of a file counts. Around it, from 0.35 and 0.2 on, what we measure hardly differs."""
 
 MAX_WEIGHT = 1000
-
-MIN_CONFIDENCE = 0.2
-"""Fraction of its weight that a vector strategy keeps when the embedder does not know the query's language.
-
-On Chinese with an English model, more than none is a little better, and more than a half is worse.
-"""
 
 SURE = 0.5
 """The best score from which on another strategy has its full weight. From 0.4 to 0.7, what we measure hardly differs.
@@ -190,11 +183,7 @@ def _confidence(query: Query, scores: Mapping[int, float], *, by_vectors: bool) 
     """
     if not by_vectors:
         return min(1.0, max(MIN_SHARE, max(scores.values(), default=0.0) / SURE))
-    if query.embedding is None:
-        return 1.0
-    unknown = query.embedding.unknown_share or 0.0
-    unknown = max(unknown, foreign_share(query.text, query.embedding.languages))
-    return 1.0 - (1.0 - MIN_CONFIDENCE) * unknown
+    return query.embedding.confidence if query.embedding else 1.0
 
 
 @hookimpl

@@ -16,10 +16,11 @@ standard deviations from the mean, within bounds, and from the fourth place on: 
 itself, and not what is near to an answer. What lifts a chunk is three quarters, for each further chunk of a file, of
 what it was for the one before, so that one file does not take all places.
 
-That says which chunk is better, but not whether any is good: the best would always be 1. So the best chunk gets the
-weighted mean of the scores that the strategies themselves gave it, and the others are in proportion. The scores of the
-strategies mean something by themselves; so do the fused ones, and those of a question that nothing answers are low.
-Whole files change the order alone: the chunk that they bring to a place has the score that belongs to the place.
+That says which chunk is better, but not whether any is good: the best would always be 1. So what is returned is made
+from the scores that the strategies themselves gave a chunk, which mean something alone: 1 - the product of what each
+leaves open. A chunk that one strategy is sure of scores high, one of which two say a little somewhat higher than with
+one, and a question that nothing answers low. Weights change the order alone, and so do whole files: a chunk has the
+score of its place, the best score being that of the first.
 """
 
 from __future__ import annotations
@@ -101,9 +102,7 @@ def fuse(
         return []
     fused = {id: _weighted(_at(comparable, id), weights) for id in ids}
     ranked = sorted(fused, key=lambda id: (-fused[id], id))
-    highest, lowest = fused[ranked[0]], min(0.0, fused[ranked[-1]])
-    share = _weighted(_at(scoring, ranked[0]), weights) / (highest - lowest) if highest > lowest else 0.0
-    places = [min(1.0, max(0.0, share * (fused[id] - lowest))) for id in ranked]
+    places = sorted((1.0 - math.prod(1.0 - score for score in _at(scoring, id).values()) for id in ids), reverse=True)
     if of_files is not None and len(ranked) > PINNED:
         # In the unit of what it is added to, which differs from one fusion to the other.
         unit = _weighted({name: _deviation(by_id) for name, by_id in comparable.items()}, weights)

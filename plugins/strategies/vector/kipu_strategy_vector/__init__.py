@@ -7,7 +7,7 @@ candidates prove nothing, all vectors are compared. The results are the same.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, TypeVar
 
 import attrs
 
@@ -17,11 +17,13 @@ from kipu.types import Hit, StrategyBase
 from . import coarse, exact
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     import aiosqlite
 
     from kipu.types import Index, Query, QueryEmbedding, Register, Strategy, Vectors, VectorSpace
+
+Key = TypeVar("Key")
 
 __all__ = ["Vector", "kipu_register_strategies"]
 
@@ -30,9 +32,11 @@ __all__ = ["Vector", "kipu_register_strategies"]
 class Vector(StrategyBase):
     """Searches by meaning: the chunks whose vectors are nearest to that of the query.
 
-    The score is the cosine of the angle between the two, 0 where it is negative; such chunks are not returned. Chunks
-    that have no vector yet are not found. The result is exact, also for vectors that are almost alike, and the same
-    with sqlite-vec as without it; chunks that are equally near come in the order of their rows.
+    The score is the cosine of the angle between the two, 0 where it is negative; such chunks are not returned. Where
+    the embedder does not know the language of the query, all cosines are high and say little: the score is down to a
+    fifth of them (`kipu.types.QueryEmbedding.confidence`). Chunks that have no vector yet are not found. The result is
+    exact, also for vectors that are almost alike, and the same with sqlite-vec as without it; chunks that are equally
+    near come in the order of their rows.
     """
 
     needs_vectors: ClassVar[bool] = True
@@ -74,8 +78,8 @@ class Vector(StrategyBase):
         nearest = await self._nearest(query, query.embedding, index)
         chunks = await index.chunks([chunk_id for chunk_id, _ in nearest])
         return [
-            Hit(chunk=chunks[chunk_id], score=cosine, scores={"vector": cosine})
-            for chunk_id, cosine in nearest
+            Hit(chunk=chunks[chunk_id], score=score, scores={"vector": score})
+            for chunk_id, score in _scores(nearest, query.embedding).items()
             if chunk_id in chunks
         ]
 
@@ -84,7 +88,7 @@ class Vector(StrategyBase):
         if query.embedding is None:
             return {}
         cosines = await _cosines(query.embedding, index, ids)
-        return {chunk_id: max(0.0, cosine) for chunk_id, cosine in cosines.items()}
+        return _scores(cosines.items(), query.embedding)
 
     async def score_files(self, query: Query, index: Index, paths: Sequence[str]) -> dict[str, float]:
         """Return the cosine of the query with the mean of the vectors of each file's chunks.
@@ -94,7 +98,7 @@ class Vector(StrategyBase):
         if query.embedding is None:
             return {}
         found = await exact.cosines_of_files(index, query.embedding, paths)
-        return {path: max(0.0, cosine) for path, cosine in found.items()}
+        return _scores(found.items(), query.embedding)
 
     async def _nearest(self, query: Query, embedding: QueryEmbedding, index: Index) -> list[tuple[int, float]]:
         where = index.where(query)
@@ -106,6 +110,11 @@ class Vector(StrategyBase):
             if candidates.highest_other < (nearest[-1][1] if len(nearest) == query.limit else 0.0):
                 return nearest
         return await exact.scan(index.connection, embedding, where, query.limit)
+
+
+def _scores(cosines: Iterable[tuple[Key, float]], embedding: QueryEmbedding) -> dict[Key, float]:
+    """Return the scores that cosines are worth."""
+    return {key: max(0.0, cosine) * embedding.confidence for key, cosine in cosines}
 
 
 async def _cosines(embedding: QueryEmbedding, index: Index, ids: Sequence[int]) -> dict[int, float]:

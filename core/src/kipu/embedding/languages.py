@@ -13,38 +13,14 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-__all__ = ["foreign_share"]
-
-_SCRIPTS = {
-    "ARABIC": "ar ckb fa ks ps sd ug ur",
-    "ARMENIAN": "hy",
-    "BENGALI": "as bn",
-    "CJK": "ja ko zh",
-    "CYRILLIC": "ab av ba be bg ce cv kk kv ky mk mn os ru sr tg tt uk",
-    "DEVANAGARI": "hi mr ne sa",
-    "ETHIOPIC": "am ti",
-    "GEORGIAN": "ka",
-    "GREEK": "el",
-    "GUJARATI": "gu",
-    "GURMUKHI": "pa",
-    "HANGUL": "ko",
-    "HEBREW": "he yi",
-    "HIRAGANA": "ja",
-    "KANNADA": "kn",
-    "KATAKANA": "ja",
-    "KHMER": "km",
-    "LAO": "lo",
-    "MALAYALAM": "ml",
-    "MYANMAR": "my",
-    "ORIYA": "or",
-    "SINHALA": "si",
-    "TAMIL": "ta",
-    "TELUGU": "te",
-    "THAANA": "dv",
-    "THAI": "th",
-    "TIBETAN": "bo dz",
-}
-"""Scripts, and the languages (ISO 639) that are written in them; every other language is taken to be in Latin."""
+# Scripts, and the languages (ISO 639) that are written in them; every other language is taken to be in Latin.
+_LISTED = """
+ARABIC ar ckb fa ks ps sd ug ur; ARMENIAN hy; BENGALI as bn; CJK ja ko zh; DEVANAGARI hi mr ne sa; ETHIOPIC am ti;
+CYRILLIC ab av ba be bg ce cv kk kv ky mk mn os ru sr tg tt uk; GEORGIAN ka; GREEK el; GUJARATI gu; GURMUKHI pa;
+HANGUL ko; HEBREW he yi; HIRAGANA ja; KANNADA kn; KATAKANA ja; KHMER km; LAO lo; MALAYALAM ml; MYANMAR my; ORIYA or;
+SINHALA si; TAMIL ta; TELUGU te; THAANA dv; THAI th; TIBETAN bo dz
+"""
+_SCRIPTS = {script: frozenset(codes) for script, *codes in map(str.split, _LISTED.split(";"))}
 
 
 def foreign_share(text: str, languages: Sequence[str] | None) -> float:
@@ -60,9 +36,8 @@ def foreign_share(text: str, languages: Sequence[str] | None) -> float:
 
 
 def _scripts_of(languages: frozenset[str]) -> frozenset[str]:
-    scripts = {script for script, codes in _SCRIPTS.items() if languages & set(codes.split())}
-    elsewhere = {code for codes in _SCRIPTS.values() for code in codes.split()}
-    return frozenset(scripts | {"LATIN"} if languages - elsewhere else scripts)
+    scripts = {script for script, codes in _SCRIPTS.items() if languages & codes}
+    return frozenset(scripts | {"LATIN"} if languages.difference(*_SCRIPTS.values()) else scripts)
 
 
 @lru_cache(maxsize=4096)
