@@ -154,7 +154,8 @@ class Keyword(StrategyBase):
         others = [other for other in others if other.id not in found]
         weights = Weights(self.heading_weight, self.context_weight, self.path_weight, self.file_share)
         # Some hundred candidates take some ten milliseconds, in which the event loop has other things to do.
-        return await asyncio.to_thread(rank, list(found.values()), frequencies, terms.required, corpus, weights, others)
+        given = (list(found.values()), frequencies, terms.required, corpus, weights, others, terms.grammatical)
+        return await asyncio.to_thread(rank, *given)
 
     async def _matches(
         self,

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from .tokens import FORM_MARK
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
     from .terms import Term
 
@@ -42,6 +42,15 @@ OTHER_FORM = 0.3
 
 From 0.3 to 0.9, what we measure does not differ.
 """
+
+PRIOR_CHUNKS = 30
+"""How many more chunks and files, without a word of the query, there are to a coverage.
+
+Without them, a word that both of two notes have is as common as "the", and worth a tenth of an unknown one.
+"""
+
+GRAMMATICAL = 0.1
+"""What a word that only the grammar of the query needs is worth to a coverage, other words being 1."""
 
 
 class Weights(NamedTuple):
@@ -141,11 +150,13 @@ def rank(
     corpus: Corpus,
     weights: Weights,
     others: Sequence[Candidate] = (),
+    grammatical: Collection[Term] = (),
 ) -> list[tuple[int, float]]:
     """Return the ids of the candidates with their scores in [0, 1], best first.
 
     ``frequencies`` has every term of the query, including those that are nowhere. ``others`` are ranked with the
-    candidates, on their scale, which they do not change.
+    candidates, on their scale, which they do not change. ``grammatical`` terms count fully for the order, and
+    little for the coverage.
     """
     chunk_idfs = [_term_idf(corpus, frequency) for frequency in frequencies.values()]
     path_idfs = [_idf(corpus.files, frequency.named) for frequency in frequencies.values()]
@@ -172,7 +183,12 @@ def rank(
     best = max(range(len(found)), key=relevance.__getitem__)
     if not relevance[best]:
         return []
-    strength = _coverage(found[best], found, chunk_idfs) / relevance[best]
+    supposed = corpus._replace(chunks=corpus.chunks + PRIOR_CHUNKS, files=corpus.files + PRIOR_CHUNKS)
+    shares = [
+        _term_idf(supposed, frequency) * (GRAMMATICAL if term in grammatical else 1.0)
+        for term, frequency in frequencies.items()
+    ]
+    strength = _coverage(found[best], found, shares) / relevance[best]
 
     parts = len(required) + 1
     ranked = [

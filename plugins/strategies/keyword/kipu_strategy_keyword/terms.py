@@ -6,6 +6,7 @@ import re
 from typing import NamedTuple
 
 from . import tokens
+from .grammar import grammatical
 
 __all__ = ["MAXIMUM_REQUIREMENTS", "MAXIMUM_TERMS", "Term", "Terms", "read_terms"]
 
@@ -40,26 +41,33 @@ class Term(NamedTuple):
 
 
 class Terms(NamedTuple):
-    """The terms of a query: ``alternatives``, of which more are better, and ``required`` ones, which come first."""
+    """The terms of a query: ``alternatives``, of which more are better, and ``required`` ones, which come first.
+
+    The ``grammatical`` ones of the alternatives say nothing of what the query is about.
+    """
 
     alternatives: list[Term]
     required: list[Term]
+    grammatical: frozenset[Term] = frozenset()
 
 
 def read_terms(text: str) -> Terms:
     """Return the terms of a query. Stop words are left out unless there is nothing else."""
     written = tokens.normalise(text)
     folded = tokens.strip_accents(written)
+    words = tokens.words(folded)
     forms = {form.partition(tokens.FORM_MARK)[0]: form for form in tokens.forms(written, folded)}
-    found = dict.fromkeys(term._replace(form=forms.get(term.token, "")) for term in _words(tokens.words(folded)))
+    found = dict.fromkeys(term._replace(form=forms.get(term.token, "")) for term in _words(words))
     telling = {term: None for term in found if term.token not in tokens.STOP_WORDS} or found
     literal = [Term(token) for token in dict.fromkeys(tokens.identifiers(folded))]
     quoted = (_phrase(tokens.words(tokens.fold(match[1] or match[2]))) for match in _QUOTED.finditer(text))
     phrases = [phrase for phrase in dict.fromkeys(quoted) if phrase is not None][:MAXIMUM_REQUIREMENTS]
     strong = [term for term in (*literal, *telling) if tokens.is_strong(term.token)]
+    without_subject = grammatical(words)
     return Terms(
         alternatives=list(dict.fromkeys([*phrases, *telling, *literal]))[:MAXIMUM_TERMS],
         required=list(dict.fromkeys([*phrases, *strong]))[:MAXIMUM_REQUIREMENTS],
+        grammatical=frozenset(term for term in telling if term.token in without_subject),
     )
 
 

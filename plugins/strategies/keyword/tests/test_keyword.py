@@ -391,3 +391,30 @@ async def test_a_weight_of_zero_ignores_a_field(new_workspace):
     async with new_workspace(Keyword(heading_weight=0, context_weight=0, path_weight=0, file_share=0)) as workspace:
         await workspace.add("nothing", path="memory/redis.md", heading="Redis", context="redis")
         assert await workspace.texts("redis") == []
+
+
+@pytest.mark.parametrize(
+    ("note", "question", "stranger"),
+    [
+        (
+            "Der Schlüssel hängt hinter der Tür.",
+            "Wo hängt denn der Schlüssel?",
+            "Wer hat das Klavier gestimmt, und wann?",
+        ),
+        ("एक चाबी सुरेश के पास है।", "चाबी किसके पास है?", "समुद्र का पानी खारा क्यों है?"),
+        ("例会在二号会议室，下午的三点。", "例会在哪里？", "谁是月球的主人？"),
+        ("Где лежит ключ, знает он.", "где ключ", "кто и где играл на виолончели"),
+        ("I saw the man in the red hat die.", "what did the man with the red hat do", "zeppelin"),
+    ],
+)
+async def test_words_that_only_grammar_needs_say_little_of_the_subject(workspace, note, question, stranger):
+    await workspace.add(note, "Something else.", "And more.")
+    [known] = await workspace.search(question)
+    assert known.score > 0.5
+    assert all(hit.score < 0.2 for hit in await workspace.search(stranger))
+
+
+async def test_the_order_does_not_depend_on_what_only_grammar_needs(workspace):
+    ids = await workspace.add("der die das wer hat", "Klavier", "something")
+    hits = await workspace.search("Wer hat das Klavier und die Geige?")
+    assert {hit.chunk.id for hit in hits} == set(ids[:2])
