@@ -1,101 +1,131 @@
-"""Measures what a lowest score would be worth: what it removes where nothing answers, and what it costs elsewhere.
+"""Measures what lowest scores are worth: what they remove where nothing answers, and what they cost elsewhere.
 
-    python benchmarks/unanswerable.py [--strategy hybrid] [--sets locomo,cranfield] [--every 5]
+    python benchmarks/unanswerable.py [--strategy hybrid] [--sets facts,locomo,xquad-zh] [--every 4]
 
-The first table asks the questions of each LoCoMo conversation in the memory of the next one, which cannot answer them,
-and then in their own; a search returns as many results as by default. The second table asks the questions of each
-evaluation set, as quality.py does, and shows what the figures lose where results below the score are left out.
+Each set is asked questions that it answers, and questions that it does not: of LoCoMo those on another conversation,
+of XQuAD those on every second subject, whose pages are left out, and of other sets those of XQuAD in English;
+facts.json has its own. For several scores, the table shows how many questions that nothing answers have no result with
+that score, so that a recall with that floor is empty; how many answers are lost with it, because their question has
+none either; and how many are lost where each result needs the score. An answer is the first right file among ten.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import facts
 import quality
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
-SCORES = (0.0, 0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.35)
-DEFAULT_RESULTS = 6
+    Questions = Sequence[dict[str, Any]]
+
+SCORES = (0.15, 0.2, 0.25, 0.3, 0.35, 0.4)
+RESULTS = 10
 
 
-def ask(workspace: Path, strategy: str, questions: Sequence[dict[str, Any]], limit: int) -> list[list[quality.Found]]:
-    """Return the results for each question, with their scores."""
+def questions_of(folder: Path) -> list[dict[str, Any]]:
+    """Return the questions of a set."""
+    questions: list[dict[str, Any]] = json.loads((folder / "questions.json").read_text("utf-8"))
+    return questions
+
+
+def of_facts(folder: Path) -> tuple[Questions, Questions]:
+    """Write each fact into a file of its own, and return the questions."""
+    memory = folder / "memory"
+    memory.mkdir(parents=True, exist_ok=True)
+    names = {fact: f"memory/{number:02}.md" for number, fact in enumerate(facts.FACTS)}
+    for fact, name in names.items():
+        (folder / name).write_text(f"- {fact}\n", "utf-8")
+    pairs = [pair for pairs in facts.SET["answered"].values() for pair in pairs]
+    answered = [{"text": text, "files": {names[facts.fact_of(opening)]: 1}} for text, opening in pairs]
+    return answered, [{"text": text} for text in facts.SET["unanswerable"]]
+
+
+def without_every_second_subject(source: Path, folder: Path) -> tuple[Questions, Questions]:
+    """Copy a workspace without every second subject. Return the questions on the other subjects, and on these."""
+    shutil.copytree(source / "all" / "memory", folder / "memory", dirs_exist_ok=True)
+    pages = {page: page.read_text("utf-8").partition("\n")[0] for page in (folder / "memory").iterdir()}
+    for page, subject in pages.items():
+        if subject in sorted(set(pages.values()))[1::2]:
+            page.unlink()
+    questions = questions_of(source)
+    left = [all((folder / file).exists() for file in question["files"]) for question in questions]
+    pairs = list(zip(questions, left, strict=True))
+    return [question for question, is_left in pairs if is_left], [
+        question for question, is_left in pairs if not is_left
+    ]
+
+
+def asked(name: str, data: Path, work: Path) -> Iterator[tuple[Path, Questions, Questions]]:
+    """Yield the workspaces of a set, with the questions that each answers and those that it does not."""
+    if name == "facts":
+        yield work / name, *of_facts(work / name)
+        return
+    folder = quality.build(name, data, work)
+    if name.startswith("xquad"):
+        yield work / f"half-{name}", *without_every_second_subject(folder, work / f"half-{name}")
+        return
+    questions = questions_of(folder)
+    names = list(dict.fromkeys(question["workspace"] for question in questions))
+    of_each = {each: [question for question in questions if question["workspace"] == each] for each in names}
+    others = [*names[1:], names[0]] if len(names) > 1 else []
+    for each, other in zip(names, others or [""], strict=True):
+        strangers = of_each[other] if other else questions_of(quality.build("xquad-en", data, work))[::10]
+        yield folder / each, of_each[each], strangers
+
+
+def ask(workspace: Path, strategy: str, questions: Questions) -> list[tuple[float, float]]:
+    """Return for each question the best score, and that of the first right file, or 0."""
     memory = quality.Kipu(workspace, strategy)
-    found = [memory(question["text"], limit) for question in questions]
+    found = []
+    for question in questions:
+        results = memory(question["text"], RESULTS)
+        right = [score for path, _, _, score in results if path in question.get("files", {})]
+        found.append((max((score for *_, score in results), default=0.0), max(right, default=0.0)))
     memory.close()
     return found
 
 
-def strangers(folder: Path, strategy: str, every: int) -> list[list[str]]:
-    """Count for each lowest score the questions with results, and the results, in another corpus and in their own."""
-    questions = json.loads((folder / "questions.json").read_text("utf-8"))
-    names = list(dict.fromkeys(question["workspace"] for question in questions))
-    scores: dict[str, list[list[float]]] = {"elsewhere": [], "at home": []}
-    for name, stranger in zip(names, [*names[1:], names[0]], strict=True):
-        for place, asked in (("elsewhere", stranger), ("at home", name)):
-            those = [question for question in questions if question["workspace"] == asked][::every]
-            found = ask(folder / name, strategy, those, DEFAULT_RESULTS)
-            scores[place] += [[score for *_, score in results] for results in found]
-    rows = [["min_score", ""]]
-    rows[0] += [f"{what} {place}" for place in scores for what in ("with a result", "results")]
+def rows(name: str, arguments: argparse.Namespace) -> list[list[str]]:
+    """Return a row for each score."""
+    answered, strangers = [], []
+    for workspace, own, others in asked(name, arguments.data, arguments.work):
+        answered += ask(workspace, arguments.strategy, own if name == "facts" else own[:: arguments.every])
+        strangers += ask(workspace, arguments.strategy, others if name == "facts" else others[:: arguments.every])
+    table = []
     for lowest in SCORES:
-        rows.append([f"{lowest:.2f}", ""])
-        for of_place in scores.values():
-            left = [sum(score >= lowest for score in results) for results in of_place]
-            rows[-1] += [f"{sum(map(bool, left)) / len(left):.3f}", f"{sum(left) / len(left):.2f}"]
-    return rows
-
-
-def costs(name: str, folder: Path, strategy: str, every: int, limit: int) -> list[list[str]]:
-    """Return the loss of each figure of a set for each lowest score."""
-    questions = json.loads((folder / "questions.json").read_text("utf-8"))[::every]
-    figures: dict[float, list[dict[str, float]]] = {lowest: [] for lowest in SCORES}
-    for workspace in dict.fromkeys(question["workspace"] for question in questions):
-        those = [question for question in questions if question["workspace"] == workspace]
-        lengths: dict[str, list[int]] = {}
-        for question, results in zip(those, ask(folder / workspace, strategy, those, limit), strict=True):
-            for lowest in SCORES:
-                left = [result for result in results if result[3] >= lowest]
-                figures[lowest].append(quality.tool().measure(question, left, folder / workspace, lengths))
-    rows = []
-    for lowest in SCORES:
-        cells = []
-        for figure in quality.FIGURES:
-            means = [
-                sum(each.get(figure, 0.0) for each in figures[score]) / len(questions) for score in (lowest, SCORES[0])
-            ]
-            cells.append(f"{means[0] - means[1]:+.3f}" if figure in figures[lowest][0] else "-")
-        rows.append([quality.SETS[name].title, f"{lowest:.2f}", *cells])
-    return rows
+        empty = sum(best < lowest for best, _ in strangers) / len(strangers)
+        lost = sum(best < lowest and right > 0 for best, right in answered) / len(answered)
+        hidden = sum(0 < right < lowest for _, right in answered) / len(answered)
+        counts = (str(len(strangers)), str(len(answered)))
+        table.append([name, f"{lowest:.2f}", *counts, f"{empty:.2f}", f"{lost:.3f}", f"{hidden:.3f}"])
+    return table
 
 
 def main() -> None:
-    """Ask, and print both tables."""
+    """Ask and print."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--strategy", default="hybrid", help="the strategy to search with [default: hybrid]")
-    parser.add_argument("--sets", default=",".join(quality.SETS), help="the sets of the second table")
-    parser.add_argument("--every", type=int, default=1, metavar="N", help="ask every Nth question only")
-    parser.add_argument("--limit", type=int, default=50, help="how many results a search is asked for [default: 50]")
+    parser.add_argument("--sets", default=",".join(["facts", *quality.SETS]), help="some of the sets")
+    parser.add_argument("--every", type=int, default=4, metavar="N", help="ask every Nth question only [default: 4]")
     parser.add_argument("--data", type=Path, default=quality.SHARED / "data", help="the folder with the sets")
     parser.add_argument("--tools", type=Path, default=quality.SHARED / "tools", help="where retrieval_eval.py is")
     parser.add_argument("--work", type=Path, default=quality.ROOT / "build" / "benchmarks", help="where to build")
-    options = parser.parse_args()
+    arguments = parser.parse_args()
+    table = [["set", "score", "unanswerable", "answered", "empty", "lost", "lost, each result"]]
     try:
-        quality.tool(options.tools)
-        folders = {name: quality.build(name, options.data, options.work) for name in options.sets.split(",")}
-        locomo = quality.build("locomo", options.data, options.work)
-        print(quality.table(strangers(locomo, options.strategy, options.every)))
-        rows = [["set", "min_score", *quality.FIGURES]]
-        for name, folder in folders.items():
-            rows += costs(name, folder, options.strategy, options.every, options.limit)
-        print(quality.table(rows))
+        quality.tool(arguments.tools)
+        for name in arguments.sets.split(","):
+            table += rows(name, arguments)
     except quality.MissingError as missing:
         print(f"skipped: {missing}")
+    print(quality.table(table))
 
 
 if __name__ == "__main__":

@@ -29,6 +29,9 @@ if TYPE_CHECKING:
     from ..types import Query, SearchResult, SearchResults, StoredChunk
     from .service import SearchService
 
+# If even the best result scores no more, nothing is recalled. It is also the most that a cosine is worth in a language
+# that the embedder does not know; benchmarks/unanswerable.py measures what it costs.
+HIGHEST_STRANGER = 0.2
 # One more result for so many tokens of the budget: enough that what fits is chosen from more than fits.
 _TOKENS_PER_RESULT = 15
 _MOST_RESULTS = 400
@@ -65,6 +68,13 @@ async def recall(
     :param search: searches as `kipu.Memory.search` does.
     """
     results = await search(query, max_results=_results_for(max_tokens), **options)
+    best = max((result.score for result in results), default=0.0)
+    if results and best <= HIGHEST_STRANGER and options.get("min_score") is None:
+        results.clear()
+        results.notices.append(
+            f"Nothing is recalled: the best result has a score of {best:.2f}, and {HIGHEST_STRANGER} is too low. "
+            "To recall it anyway, set the lowest score to 0 (--min-score 0)."
+        )
     asked = make_query(query, max_results=1, tag=options.get("tag"), where=options.get("where"))
     return await _render(service.database, results, asked, max_tokens)
 
