@@ -502,7 +502,7 @@ def test_every_character_passes_a_pipe_of_an_old_code_page(workspace, write):
 @pytest.mark.parametrize("command", [["index"], ["search", "alpha"], ["status"], ["files"], ["add", "one.md"]])
 def test_a_typo_in_the_workspace_is_an_error_and_nothing_is_created(workspace, capsys, command):
     wrong = workspace.with_name("projct")
-    assert kipu_exits(*command, "-w", str(wrong)) == 2
+    assert kipu_exits(*command, "-w", str(wrong)) == 3
     output = capsys.readouterr()
     assert output.out == ""
     assert "does not exist" in output.err
