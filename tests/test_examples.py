@@ -100,7 +100,7 @@ def run_program(program: str, *arguments: str) -> str:
 def test_an_agent_loop_recalls_earlier_messages(tmp_path):
     (tmp_path / "memory").mkdir()
     printed = run_program(
-        "agent_loop.py", str(tmp_path), "We chose Valkey.", "Which cache did we choose?", "We  chose Valkey."
+        "agent_loop.py", str(tmp_path), "We chose Valkey.", "Which cache is Valkey for?", "We  chose Valkey."
     )
     answers = [line for line in printed.splitlines() if line.startswith("agent:")]
     assert answers == ["agent: I did not know that.", *["agent: I know something about that (1 sources)."] * 2]
