@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import re
 from typing import TYPE_CHECKING, NamedTuple
 
 from ..errors import ChunkNotFoundError, FileChangedError, IndexUnavailableError, QueryError
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from ..context import Context
     from ..markdown import Entry
 
+_LABEL = re.compile(r"\[[0-9,]+ KB of [^\]]+\]")
 _MOST_LISTED = 20
 _SHOWN_CHARACTERS = 60
 
@@ -77,7 +79,14 @@ async def resolve(context: Context, named: Named, *, any_name: bool = False) -> 
 async def _resolve_chunk(context: Context, name: str) -> Target:
     found = await find_chunk(context, name)
     _, real = resolve_file(context, found.path)
-    return Target(found.path, real, found.start_line, found.end_line, found.text, is_chunk=True)
+    _, file = await asyncio.to_thread(read_file, context.workspace, real, found.path)
+    inside = "\n".join(file.plain_lines[found.start_line - 1 : found.end_line])
+    first, *rest = map(re.escape, _LABEL.split(found.text))  # in a chunk, a label may stand for data
+    has_data = rest and re.fullmatch(
+        "".join([first, *(f"(?>.+?{part})" if part else ".+" for part in rest)]), inside, re.DOTALL
+    )
+    text = inside if has_data else found.text
+    return Target(found.path, real, found.start_line, found.end_line, text, is_chunk=True)
 
 
 async def _resolve_id(context: Context, id: str) -> list[Target]:

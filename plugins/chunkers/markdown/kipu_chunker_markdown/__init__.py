@@ -23,9 +23,11 @@ _MIN_TOKENS = 16
 class MarkdownChunker(ChunkerBase):
     """Cuts a Markdown document into chunks that never exceed a number of tokens, in the order of the document.
 
-    A heading begins a new chunk and stays with the text below it. Below a heading, as many blocks (paragraphs, list
-    items, fences, tables) as fit share a chunk. Fences and tables are split only if they are longer than a chunk,
-    paragraphs between lines, and a line at the end of a sentence, else at a space, else anywhere.
+    A heading begins a new chunk and stays with the text below it. An entry (an item of a list that is not indented, or
+    a block with a line of metadata) is a chunk of its own. Of all else, as many blocks (paragraphs, fences, tables) as
+    fit share a chunk. Fences and tables are split only if they are longer than a chunk, paragraphs and items between
+    lines, and a line at the end of a sentence, else at a space, else anywhere. Data, such as an image in the text, is
+    replaced by a label such as ``[60 KB of image/png]``.
 
     ``tokens`` is the limit, as `kipu_chunker_markdown.tokens.estimate_tokens` counts. ``overlap`` is how many tokens at
     the end of a chunk are repeated at the start of the next one of the same section: whole lines, and words of a line

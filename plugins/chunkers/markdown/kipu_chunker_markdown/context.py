@@ -35,7 +35,7 @@ class Surroundings:
     def of(self, span: Span) -> list[str]:
         """Return the lines before and after ``span``, in order, each shortened to the part next to it.
 
-        The rest of a line that was cut counts as a line. A part of a fence or table gets the first line of the block.
+        The rest of a line that was cut counts as a line. The opening of a span comes first, also from farther away.
         """
         last = self.lines[span.end - 1]
         is_cut_before = span.left > 0 and self.before > 0

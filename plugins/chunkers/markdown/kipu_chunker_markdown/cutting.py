@@ -5,10 +5,13 @@ from __future__ import annotations
 from itertools import zip_longest
 from typing import TYPE_CHECKING
 
+import attrs
+
 from kipu.markdown import FrontMatter, front_matter, group_items, read_metadata, scan
 from kipu.types import Chunk
 
 from .context import Surroundings
+from .data import without_data
 from .headings import ANNOUNCING, sections, title_and_values
 from .packing import Packer, Span
 from .tokens import QUARTERS
@@ -26,7 +29,8 @@ __all__ = ["cut"]
 
 def cut(document: Document, *, tokens: int, overlap: int, context_before: int, context_after: int) -> list[Chunk]:
     """Cut ``document`` with the options of `kipu_chunker_markdown.MarkdownChunker`."""
-    lines = document.text.split("\n")
+    lines, ends = map(list, zip(*without_data(document.text.split("\n")), strict=True))
+    starts = [0, *ends]
     above = front_matter(lines)
     blocks = scan(lines, above.end)
     if not blocks and above.end:  # only front matter: index it as text
@@ -39,32 +43,43 @@ def cut(document: Document, *, tokens: int, overlap: int, context_before: int, c
     surroundings = Surroundings(packer, parts, before=context_before, after=context_after)
     chunks: list[Chunk] = []
     for section, heading, level in _with_paths(parts, title):
-        for blocks, metadata in _apart(lines, section.blocks):
+        for blocks, metadata, opening in _apart(packer, section.blocks):
             for span in packer.pack(blocks):
-                context = surroundings.of(span)
+                context = surroundings.of(span if span.opening is not None else attrs.evolve(span, opening=opening))
                 if not chunks:
                     context = [*values, *context]
+                first, last = starts[span.start] + 1, ends[span.end - 1]
                 text = _text(lines, span)
-                chunks.append(Chunk(text, span.start + 1, span.end, heading, level, "\n".join(context), metadata))
+                chunks.append(Chunk(text, first, last, heading, level, "\n".join(context), metadata))
     return chunks
 
 
-def _apart(lines: Sequence[str], blocks: Sequence[Block]) -> Iterator[tuple[list[Block], dict[str, str]]]:
-    """Yield the blocks of a section with their metadata. An entry with metadata is separate from the others."""
+def _apart(packer: Packer, blocks: Sequence[Block]) -> Iterator[tuple[list[Block], dict[str, str], int | None]]:
+    """Yield the blocks of a section with their metadata. An entry is separate from the others.
+
+    The third value is the line that announces the list of an entry, such as "Servers:", None without one.
+    """
+    lines = packer.lines
     together: list[Block] = []
-    for entry in group_items(lines, blocks):
-        metadata = read_metadata(lines[entry[-1].end - 1]) if entry[-1].end - entry[0].start > 1 else {}
-        if not metadata:
-            together += entry
+    opening: int | None = None
+    for group in group_items(lines, blocks):
+        start, end = group[0].start, group[-1].end
+        metadata = read_metadata(lines[end - 1]) if end - start > 1 else {}
+        is_item = group[0].is_item and lines[start][0] not in " \t>"
+        if not metadata and not is_item:
+            together += group
+            opening = end - 1 if lines[end - 1].rstrip().endswith((":", "：")) else None
             continue
-        # Headings and rules before an entry stay with it.
+        # Headings and rules before an entry stay with it, unless it would have to be split for them.
         first = next((index for index in range(len(together), 0, -1) if together[index - 1].kind not in ANNOUNCING), 0)
+        if first < len(together) and packer.size(start, end) <= packer.limit < packer.size(together[first].start, end):
+            first = len(together)
         if first:
-            yield together[:first], {}
-        yield together[first:] + entry, metadata
+            yield together[:first], {}, None
+        yield together[first:] + group, metadata, opening
         together = []
     if together:
-        yield together, {}
+        yield together, {}, None
 
 
 def _text(lines: Sequence[str], span: Span) -> str:

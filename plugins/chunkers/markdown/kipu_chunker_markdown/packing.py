@@ -25,8 +25,8 @@ _BESIDE_HEADING = 4  # a heading takes a part of a line if that gets at least a 
 class Span:
     """A part of a document: from column ``left`` of line ``start`` up to column ``right`` of the line before ``end``.
 
-    Lines count from 0 and ``end`` is excluded. ``right`` is None for whole lines. ``opening`` is the first line of the
-    fence or table if the span has only a part of it.
+    Lines count from 0 and ``end`` is excluded. ``right`` is None for whole lines. ``opening`` is a line that every
+    part needs: the first one of a fence or table that was split, or the one that announces a list.
     """
 
     start: int

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import base64
+import random
 from itertools import pairwise
 
 import attrs
@@ -91,8 +93,8 @@ def test_odd_characters_are_kept():
     assert cut(text) == [Chunk(text, 1, 1)]
 
 
-def test_turns_of_a_conversation_fill_chunks_up_to_the_limit():
-    text = "\n".join(f"- **{'Ann' if turn % 2 else 'Bob'}**: This is turn number {turn} of it." for turn in range(100))
+def test_prose_fills_chunks_up_to_the_limit():
+    text = "\n".join(f"**{'Ann' if turn % 2 else 'Bob'}**: This is turn number {turn} of it." for turn in range(100))
     chunks = cut(text)
     assert chunks[0].start_line == 1
     assert chunks[-1].end_line == 100
@@ -128,7 +130,7 @@ def test_an_overlong_line_without_sentences_is_cut_at_spaces():
 
 
 def test_a_line_without_spaces_is_cut_anywhere():
-    chunks = cut("x" * 1000, tokens=100)
+    chunks = cut("x/." * 333 + "x", tokens=100)
     assert [len(chunk.text) for chunk in chunks] == [400, 300, 300]
 
 
@@ -138,7 +140,7 @@ def test_the_last_two_pieces_of_a_line_are_about_equally_long():
 
 
 def test_a_very_long_line_is_cut():
-    text = "0123456789abcdef" * 44_344
+    text = "0123456789abcde." * 44_344
     chunks = cut(f"# Data\n\n{text}\n\nend")
     assert "".join(chunk.text for chunk in chunks) == f"# Data\n\n{text}end"
     assert {chunk.end_line for chunk in chunks} == {3, 5}
@@ -192,7 +194,7 @@ def test_underlined_lines_are_headings():
 @pytest.mark.parametrize(
     "text",
     [
-        "- an item\n---\ntext",
+        "an item\n - one\n---\ntext",
         "two lines\nof text\n---\nmore",
         "> a quotation\n---\nmore",
         "text\n\n---\nmore",
@@ -328,6 +330,89 @@ def test_a_list_item_keeps_its_lines_together():
         assert chunk.text.endswith("  and on")
 
 
+# --- Entries ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("- milk\n- bread\n- eggs", [(1, 1), (2, 2), (3, 3)]),
+        ("1. one\n   - nested\n\n   more\n2) two\n* [ ] task", [(1, 4), (5, 5), (6, 6)]),
+        ("# Log\n\n- one\n- two\n\nProse,\n\nmore of it.\n\n- three", [(1, 3), (4, 4), (6, 8), (10, 10)]),
+        ("Prose.\n\nA fact.\n[tags: a]\n\nMore.", [(1, 1), (3, 4), (6, 6)]),
+        ("- one\n  [tags: a]\n- two", [(1, 2), (3, 3)]),
+        ("> - quoted\n> - list", [(1, 2)]),
+        ("- " + "word " * 50 + "\n- two", [(1, 1), (2, 2)]),
+        ("# A heading that is long\n\n- " + "x" * 60 + " y " + "z" * 320, [(1, 1), (3, 3)]),
+    ],
+)
+def test_an_entry_is_a_chunk_of_its_own_with_the_headings_above_it(text, expected):
+    assert lines_of(cut(text)) == expected
+
+
+def test_an_entry_has_its_neighbours_and_what_announces_the_list_as_context():
+    chunks = cut("## Hosts\n\nServers:\n\n- one\n- two\n- three\n- four\n- five")
+    assert [chunk.context.split("\n") for chunk in chunks[1:]] == [
+        ["Servers:", "- two"],
+        ["Servers:", "- one", "- three"],
+        ["Servers:", "- one", "- two", "- four"],
+        ["Servers:", "- two", "- three", "- five"],
+        ["Servers:", "- three", "- four"],
+    ]
+    assert {chunk.heading for chunk in chunks} == {"Hosts"}
+
+
+def test_an_entry_that_is_too_long_is_split():
+    chunks = cut("- first\n" + "- " + "This is a sentence. " * 50 + "\n- last")
+    assert {chunk.start_line for chunk in chunks[1:-1]} == {2}
+    assert all(50 <= estimate_tokens(chunk.text) <= 100 for chunk in chunks[1:-1])
+
+
+def test_an_item_that_is_appended_changes_no_chunk_but_its_neighbour():
+    before = {chunk.hash for chunk in cut("\n".join(f"- item {number}" for number in range(1000)))}
+    after = {chunk.hash for chunk in cut("\n".join(f"- item {number}" for number in range(1001)))}
+    assert len(after) == 1001
+    assert len(after - before) == 2
+
+
+# --- Data ------------------------------------------------------------------------------------------------------------
+
+IMAGE = base64.b64encode(random.Random(1).randbytes(45_000)).decode()
+BLOCK = "\n\n".join(IMAGE[start : start + 256] for start in range(0, 12_000, 256))
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        (f"We saw.\n\n![p](data:image/png;base64,{IMAGE})\n\nThen.", "We saw.\n\n![p]([59 KB of image/png])\n\nThen."),
+        (f'a <img src="data:image/gif;base64,{IMAGE}"> b', 'a <img src="[59 KB of image/gif]"> b'),
+        (f"[p][1]\n\n[1]: DATA:text/html,{'%20a' * 500}", "[p][1]\n\n[1]: [2 KB of text/html]"),
+        (f"```compressed-json\n{BLOCK}\n```", "```compressed-json\n[12 KB of data]\n```"),
+        (f"> {BLOCK[:76]}\n" * 20 + "> Text", "[2 KB of data]\n> Text"),
+        ("x" * 200_000, "[196 KB of data]"),
+        ("я" * 2_000, "[2 KB of data]"),
+    ],
+    ids=["image", "HTML", "link", "drawing", "quotation", "word", "Cyrillic"],
+)
+def test_data_is_a_label_in_one_chunk(text, shown):
+    assert cut(text) == [Chunk(shown, 1, text.count("\n") + 1)]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "今天我们去了公园。" * 10,
+        "今天我们去了公园" * 100,
+        "\n".join(["ab12" * 16] * 50),
+        '{"name":"ann"},' * 100,
+        "https://example.org/" + "a-path/" * 10 + "?" + "&key=value" * 100,
+    ],
+    ids=["Chinese", "without marks", "hashes", "JSON", "address"],
+)
+def test_long_text_without_white_space_is_no_data(text):
+    assert "KB of" not in "".join(chunk.text for chunk in cut(text))
+
+
 # --- Front matter ----------------------------------------------------------------------------------------------------
 
 
@@ -388,7 +473,7 @@ def test_lines_that_only_resemble_front_matter_are_text(text):
 
 
 def test_overlap_repeats_whole_lines():
-    text = "\n".join(f"- this is item {number:03}" for number in range(40))
+    text = "\n".join(f"This is line {number:05}" for number in range(40))
     chunks = cut(text, tokens=50, overlap=12)
     assert lines_of(chunks)[:3] == [(1, 10), (9, 18), (17, 26)]
     assert all(estimate_tokens(chunk.text) <= 50 for chunk in chunks)
