@@ -6,11 +6,25 @@ import numpy as np
 import pytest
 from embedders import answering, fill
 
+from kipu.embedding.client import embedding_text
 from kipu.errors import (
     EmbedderBusyError,
     TextTooLongError,
 )
 from kipu.testing import ScriptedEmbedder
+
+
+@pytest.mark.parametrize(
+    ("text", "embedded"),
+    [
+        ("Yes, at six.", "Head\nIs it open?\nYes, at six."),
+        ("- Yes, at six.", "Head\n- Yes, at six."),
+        ("## Head\n\n- Yes, at six.", "Head\n## Head\n\n- Yes, at six."),
+        ("Yes.\n[tags: time]", "Head\nYes.\n[tags: time]"),
+    ],
+)
+def test_prose_is_embedded_with_its_context_and_an_entry_without(text, embedded):
+    assert embedding_text("Head", "Is it open?", text) == embedded
 
 
 @pytest.mark.parametrize(

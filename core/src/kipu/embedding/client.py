@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import attrs
 
 from ..errors import EmbedderBusyError, EmbedderError, TextTooLongError, UnavailableError
+from ..markdown import is_entry
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -40,8 +41,12 @@ _SMALLEST_NORM = 1e-6
 
 
 def embedding_text(heading: str, context: str, text: str) -> str:
-    """Return what is embedded of a chunk: its text, and what it takes to understand it."""
-    return "\n".join(part for part in (heading, context, text) if part)
+    """Return what is embedded of a chunk: its text, and what it takes to understand it.
+
+    An entry is embedded without its context, which may be longer and about other facts. A strategy may compare the
+    vectors of its neighbours.
+    """
+    return "\n".join(part for part in (heading, "" if is_entry(text) else context, text) if part)
 
 
 def is_away(error: BaseException | None) -> bool:

@@ -18,6 +18,7 @@ from .entry import (
     entries,
     format_entry,
     format_metadata,
+    is_entry,
     normalize_text,
     read_metadata,
 )
@@ -47,6 +48,7 @@ __all__ = [
     "heading_level",
     "heading_text",
     "heading_title",
+    "is_entry",
     "item_mark",
     "leading_headings",
     "normalize_text",

@@ -15,6 +15,7 @@ import attrs
 
 from ..errors import QueryError
 from .front_matter import front_matter
+from .headings import leading_headings
 from .scanner import ITEM, Block, Kind, group_items, scan
 
 __all__ = [
@@ -25,6 +26,7 @@ __all__ = [
     "entries",
     "format_entry",
     "format_metadata",
+    "is_entry",
     "normalize_text",
     "read_metadata",
 ]
@@ -94,6 +96,12 @@ def _entry(lines: Sequence[str], first: Block, end: int) -> Entry:
         rest = (line[width:] if not line[:width].strip() else line.lstrip() for line in lines[start + 1 : last])
         text = "\n".join([lines[start][width:], *rest])
     return Entry(start + 1, end, text.rstrip(), metadata, mark is not None, first.kind)
+
+
+def is_entry(text: str) -> bool:
+    """Return whether a text begins, below any headings, with an item of a list, or ends with a line of metadata."""
+    lines = text.split("\n")
+    return ITEM.match(lines[leading_headings(text)]) is not None or (len(lines) > 1 and bool(read_metadata(lines[-1])))
 
 
 def format_entry(text: str, metadata: Mapping[str, str]) -> list[str]:

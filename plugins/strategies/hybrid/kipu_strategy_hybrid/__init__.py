@@ -15,6 +15,7 @@ import attrs
 
 from kipu import hookimpl
 from kipu.errors import ConfigurationError
+from kipu.markdown import is_entry
 from kipu.options import Rule, one_of, option
 from kipu.types import Hit, StrategyBase
 
@@ -35,6 +36,11 @@ FILE_WEIGHTS = {"vector": 0.45, "keyword": 0.25}
 """What a strategy's score of a file counts. Around it, from 0.35 and 0.2 on, what we measure hardly differs."""
 
 MAX_WEIGHT = 1000
+
+SHARE_BEFORE, SHARE_AFTER = 0.3, 0.1
+"""What a score by vectors of the entry before, and of the one after, counts in the order of chunks."""
+
+_PARAMETERS = 900  # of one statement: some builds of SQLite take no more than 999
 
 SURE = 0.5
 """The best score from which on another strategy has its full weight. From 0.4 to 0.7, what we measure hardly differs.
@@ -122,7 +128,10 @@ class Hybrid(StrategyBase):
         )
         confidences = {name: _confidence(query, scores[name], by_vectors=index.needs_vectors(name)) for name in found}
         weights = {name: self.weights[name] * confidence for name, confidence in confidences.items()}
-        ranked = fuse(scores, weights, FUSIONS[self.fusion], self._of_files(chunks, file_scores, confidences))
+        by_vectors = [name for name in found if index.needs_vectors(name)]
+        ranking = await _for_each(by_vectors, lambda name: _beside_neighbours(name, scores[name], chunks, query, index))
+        of_files = self._of_files(chunks, file_scores, confidences)
+        ranked = fuse(scores, weights, FUSIONS[self.fusion], of_files, ranking)
         shown = scores | {f"{name}.file": by_id for name, by_id in file_scores.items()}
         return [
             Hit(chunks[id], score, {name: by_id[id] for name, by_id in shown.items() if id in by_id})
@@ -165,6 +174,35 @@ async def _score(
     found = {hit.chunk.id: hit.score for hit in hits}
     others = await index.score(name, query, [id for id in chunks if id not in found])
     return {**others, **found}
+
+
+async def _beside_neighbours(
+    name: str, scores: Mapping[int, float], chunks: Mapping[int, StoredChunk], query: Query, index: Arms
+) -> Mapping[int, float]:
+    """Return a strategy's scores of chunks; of an entry, with shares of those of the entries before and after it.
+
+    The vector of an entry says nothing of what stands around it, such as the question that it answers. The shares are
+    of what is above the mean: else any entry would come before prose, whose vector says it already.
+    """
+    neighbours: list[Any] = []
+    ids = [id for id in scores if is_entry(chunks[id].text)]
+    for start in range(0, len(ids), _PARAMETERS):
+        some = ids[start : start + _PARAMETERS]
+        neighbours += await index.connection.execute_fetchall(
+            "SELECT one.id, other.id, other.position - one.position, other.text FROM kipu_chunks AS one "
+            "CROSS JOIN kipu_chunks AS other ON other.file_id = one.file_id "
+            "AND other.position IN (one.position - 1, one.position + 1) "
+            f"WHERE one.id IN ({', '.join('?' * len(some))})",
+            some,
+        )
+    neighbours = [row for row in neighbours if is_entry(row[3])]
+    others = {row[1] for row in neighbours} - scores.keys()
+    known = {**await index.score(name, query, list(others)), **scores} if others else scores
+    mean = sum(scores.values()) / max(len(scores), 1)
+    ranking = dict(scores)
+    for id, other, distance, _ in neighbours:
+        ranking[id] += (SHARE_BEFORE if distance < 0 else SHARE_AFTER) * (known.get(other, mean) - mean)
+    return ranking
 
 
 async def _score_files(name: str, chunks: Mapping[int, StoredChunk], query: Query, index: Arms) -> Mapping[int, float]:

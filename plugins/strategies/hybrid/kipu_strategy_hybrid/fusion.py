@@ -27,6 +27,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
+from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
@@ -88,15 +89,17 @@ def fuse(
     weights: Mapping[str, float],
     normalise: Callable[[Scores], Scores],
     of_files: FileScores | None = None,
+    ranking: Mapping[str, Scores] = MappingProxyType({}),
 ) -> list[tuple[int, float]]:
     """Return chunks with their fused scores in [0, 1], best first; of equal ones, the lower id first.
 
     :param scores: those of each strategy, in [0, 1], by the ids of the chunks that it can score.
     :param weights: that of each strategy.
     :param of_files: the scores of whole files, also by the ids of the chunks.
+    :param ranking: what ranks the chunks of a strategy in place of its scores, by its name.
     """
     scoring = {name: by_id for name, by_id in scores.items() if by_id and weights[name]}
-    comparable = {name: normalise(by_id) for name, by_id in scoring.items()}
+    comparable = {name: normalise(ranking.get(name, by_id)) for name, by_id in scoring.items()}
     ids = {id: None for by_id in scoring.values() for id in by_id}
     if not ids:
         return []

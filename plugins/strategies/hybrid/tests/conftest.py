@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import attrs
@@ -11,11 +11,11 @@ import pytest
 from kipu.types import Hit, Query, StoredChunk
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable
 
 
 def stored(id: int, path: str) -> StoredChunk:
-    return StoredChunk(id, f"chunk {id}", path, "memory", None, id, id, "", 0, f"text {id}", "")
+    return StoredChunk(id, f"chunk {id}", path, "memory", None, id, id, "", 0, f"- text {id}", "")
 
 
 @attrs.define
@@ -23,15 +23,24 @@ class Answers:
     """What strategies find, by name: the scores of chunks by id, or None where one cannot answer.
 
     ``judgements`` are a strategy's scores of chunks that it did not find, and ``files`` those of files. A chunk is in
-    the file that ``paths`` gives by its id, or else in one that all others are in. Only "vector" needs vectors.
+    the file that ``paths`` gives by its id, or else in one that all others are in. ``neighbours`` are ids of two
+    chunks, how far the second is from the first, and its text. Only "vector" needs vectors.
     """
 
     found: Mapping[str, Mapping[int, float] | None]
     judgements: Mapping[str, Mapping[int, float]] = attrs.field(factory=dict)
     files: Mapping[str, Mapping[str, float]] = attrs.field(factory=dict)
     paths: Mapping[int, str] = attrs.field(factory=dict)
+    neighbours: Sequence[tuple[int, int, int, str]] = ()
     asked: list[str] = attrs.field(factory=list)
     asked_of_files: list[str] = attrs.field(factory=list)
+
+    @property
+    def connection(self) -> Answers:
+        return self
+
+    async def execute_fetchall(self, statement: str, ids: Sequence[int]) -> list[tuple[int, int, int, str]]:
+        return [row for row in self.neighbours if row[0] in ids]
 
     def needs_vectors(self, strategy: str) -> bool:
         return strategy == "vector"

@@ -59,6 +59,16 @@ async def test_a_chunk_without_a_vector_is_scored_by_its_words_alone(answers):
     assert dict(hits[0].scores) == {"keyword": 0.8}
 
 
+async def test_a_chunk_comes_earlier_if_its_neighbours_mean_what_is_asked_for(answers):
+    found = {"vector": {1: 0.5, 2: 0.48}, "keyword": {1: 0.5, 2: 0.5}}
+    alone, beside, after, prose = [
+        await Hybrid().search(query(), answers(found, {"vector": {9: 0.9}}, neighbours=neighbours))
+        for neighbours in ([], [(2, 9, -1, "- x")], [(2, 9, 1, "- x")], [(2, 9, -1, "x")])
+    ]
+    assert [ids(hits) for hits in (alone, beside, after, prose)] == [[1, 2], [2, 1], [2, 1], [1, 2]]
+    assert [dict(hit.scores) for hit in beside] == [{"vector": 0.48, "keyword": 0.5}, {"vector": 0.5, "keyword": 0.5}]
+
+
 @pytest.mark.parametrize("fusion", FUSIONS)
 async def test_hits_are_returned_as_they_are_where_only_one_strategy_can_answer(answers, fusion):
     words = {1: 0.9, 5: 0.5, 3: 0.5, 2: 0.1}
