@@ -43,8 +43,7 @@ _SMALLEST_NORM = 1e-6
 def embedding_text(heading: str, context: str, text: str) -> str:
     """Return what is embedded of a chunk: its text, and what it takes to understand it.
 
-    An entry is embedded without its context, which may be longer and about other facts. A strategy may compare the
-    vectors of its neighbours.
+    An entry is embedded without its context, which may be longer; strategies may compare its neighbours' vectors.
     """
     return "\n".join(part for part in (heading, "" if is_entry(text) else context, text) if part)
 
