@@ -41,10 +41,7 @@ _SMALLEST_NORM = 1e-6
 
 
 def embedding_text(heading: str, context: str, text: str) -> str:
-    """Return what is embedded of a chunk: its text, and what it takes to understand it.
-
-    An entry is embedded without its context, which may be longer; strategies may compare its neighbours' vectors.
-    """
+    """Return what is embedded of a chunk: its text, and what it takes to understand it; of an entry, no context."""
     return "\n".join(part for part in (heading, "" if is_entry(text) else context, text) if part)
 
 

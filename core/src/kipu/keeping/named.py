@@ -82,10 +82,8 @@ async def _resolve_chunk(context: Context, name: str) -> Target:
     _, file = await asyncio.to_thread(read_file, context.workspace, real, found.path)
     inside = "\n".join(file.plain_lines[found.start_line - 1 : found.end_line])
     first, *rest = map(re.escape, _LABEL.split(found.text))  # in a chunk, a label may stand for data
-    has_data = rest and re.fullmatch(
-        "".join([first, *(f"(?>.+?{part})" if part else ".+" for part in rest)]), inside, re.DOTALL
-    )
-    text = inside if has_data else found.text
+    pattern = "".join([first, *(f"(?>.+?{part})" if part else ".+" for part in rest)])
+    text = inside if rest and re.fullmatch(pattern, inside, re.DOTALL) else found.text
     return Target(found.path, real, found.start_line, found.end_line, text, is_chunk=True)
 
 

@@ -26,7 +26,6 @@ __all__ = [
     "entries",
     "format_entry",
     "format_metadata",
-    "is_entry",
     "normalize_text",
     "read_metadata",
 ]
