@@ -471,6 +471,15 @@ async def test_a_change_that_was_taken_back_since_the_kill_is_not_finished(
     assert remains(workspace) == []
 
 
+async def test_a_change_with_a_file_that_it_leaves_as_it_was_is_finished(workspace, folder, memory, left):
+    left(1)
+    rows = json.loads((folder / "journal.json").read_text("utf-8"))
+    rows[0][2] = digest(NEW)  # an edit of two entries, one of which says that already
+    (folder / "journal.json").write_text(json.dumps(rows), "utf-8")
+    await memory.index()
+    assert texts(workspace) == {"a.md": NEW, "b.md": NEW}
+
+
 async def test_a_journal_that_was_not_written_to_the_end_is_nothing(workspace, memory, left, remains):
     left(0)
     (workspace / ".kipu/writing/journal.json").rename(workspace / ".kipu/writing/journal.json.new")

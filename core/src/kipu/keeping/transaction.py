@@ -182,7 +182,9 @@ class Transactions:
             os.makedirs(self._folder, exist_ok=True)
             steps = self._read_journal()
             taken_back = any(
-                not digest_of(each.temporary) and digest_of(each.real) == each.before for each in steps if each.after
+                not digest_of(each.temporary) and digest_of(each.real) == each.before
+                for each in steps
+                if each.after not in ("", each.before)
             )
             for step in steps:
                 now = digest_of(step.real)
