@@ -74,6 +74,9 @@ async def test_an_edited_entry_keeps_its_id_however_it_is_named(memory, write):
         ("- a\n\nprose\n", 3, "other", "- a\n\nother\n"),
         ("- a\n\nprose\n[tags: x]\n", 3, "other", "- a\n\nother\n[tags: x; id: {}]\n"),
         ("- a\n\n> - b\n", 3, "> - B", "- a\n\n> - B\n"),
+        ("- a\n  ```\n  b\n  ```\n---\n", 1, "- A", "- A\n  ```\n  b\n  ```\n  [id: {}]\n---\n"),
+        ("- a\n  ```\n  b\n  ```\nprose\n", 1, "- A", "- A\n  ```\n  b\n  ```\n  [id: {}]\n\nprose\n"),
+        ("  - a\n\n  b\n\n  [tags: x]\n", 1, "  - A", "  - A\n\n  b\n\n  [tags: x; id: {}]\n"),
     ],
 )
 async def test_an_id_is_written_where_an_edit_would_change_it(memory, write, text, lines, new, after):
@@ -81,6 +84,7 @@ async def test_an_id_is_written_where_an_edit_would_change_it(memory, write, tex
     ids = [entry.id for entry in await memory.entries()]
     await memory.edit(new, path="memory/a.md", start=lines)
     assert file.read_bytes().decode() == after.format(ids[-1])
+    assert "{}" not in after or ids[-1] in [entry.id for entry in await memory.entries()]
 
 
 async def test_an_entry_that_moves_keeps_its_id(memory, write):
