@@ -74,7 +74,7 @@ async def test_an_edited_entry_keeps_its_id_however_it_is_named(memory, write):
         ("- a\n\nprose\n", 3, "other", "- a\n\nother\n"),
         ("- a\n\nprose\n[tags: x]\n", 3, "other", "- a\n\nother\n[tags: x; id: {}]\n"),
         ("- a\n\n> - b\n", 3, "> - B", "- a\n\n> - B\n"),
-        ("- a\n  ```\n  b\n  ```\n---\n", 1, "- A", "- A\n  ```\n  b\n  ```\n  [id: {}]\n---\n"),
+        ("- a\n  ```\n  b\n  ```\n---\n", 1, "- A", "- A\n  ```\n  b\n  ```\n  [id: {}]\n\n---\n"),
         ("- a\n  ```\n  b\n  ```\nprose\n", 1, "- A", "- A\n  ```\n  b\n  ```\n  [id: {}]\n\nprose\n"),
         ("  - a\n\n  b\n\n  [tags: x]\n", 1, "  - A", "  - A\n\n  b\n\n  [tags: x; id: {}]\n"),
     ],

@@ -321,6 +321,14 @@ async def test_what_is_no_record_is_left_out(workspace, files, text):
         assert (await memory.undo()).name == note.change
 
 
+@pytest.mark.parametrize("number", ["00000009", "99999999", "9" * 200])
+async def test_the_last_change_is_the_last_one_whatever_numbers_records_have(workspace, files, bring, number):
+    bring("memory/c.md", place=f"undo/{number}-0123abcd.json")
+    async with Memory(configured(workspace)) as memory:
+        names = [(await memory.remember(f"tea {name}")).change for name in "ab"]
+        assert [change.name for change in await memory.changes()] == [*reversed(names), "0123abcd"]
+
+
 async def test_a_record_of_a_change_that_is_being_made_cannot_lead_out(workspace, files, tmp_path, bring):
     after = hashlib.sha256(files["memory/b.md"]).hexdigest()
     bring("memory/b.md", "../../../x", place="writing/record.json", before="", after=after)

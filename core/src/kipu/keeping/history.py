@@ -139,7 +139,7 @@ class History:
             names = [] if os.path.islink(self._folder) else os.listdir(self._folder)
         except OSError:
             return []
-        return sorted(name for name in names if _NAME.fullmatch(name))
+        return sorted(filter(_NAME.fullmatch, names), key=lambda name: int(name.partition("-")[0]))
 
     # --- reading -----------------------------------------------------------------------------------------------------
 

@@ -43,8 +43,8 @@ def add_metadata(file: TextFile, entry: Entry, more: Mapping[str, str]) -> TextF
         line = old.pop()
         margin = line[: len(line) - len(line.lstrip(" \t>"))]
     new = [*old, margin + format_metadata({**entry.metadata, **more})]
-    # After code in an item, the line is a paragraph, which a text directly below would continue.
-    if "".join(below).strip() and entries([*new, *below])[0].end_line > len(new):
+    # After code in an item, the line is a paragraph: a text directly below goes on with it, a rule underlines it.
+    if "".join(below).strip() and entries([*new, *below])[0].end_line != len(new):
         new.append("")
     return replace(file, entry.start_line, entry.end_line, new)
 

@@ -102,7 +102,6 @@ class _Scanner:
             return self._add(Kind.TABLE, index, self._table_end(index), is_item=is_item)
         found = None if line[0].isalpha() else _START.match(line)  # what is special starts with something else
         construct = found.lastgroup if found else None
-        was_in_item = self.in_item
         if line[0] not in " \t":
             self.in_item = False
         elif self.in_item and construct in _ENDS_NO_ITEM:  # a heading in an item begins no section of the document
@@ -114,7 +113,7 @@ class _Scanner:
         if construct == "fence":
             return self._fence(index, found["marks"], found["fence"].removesuffix(found["marks"]))
         if construct == "underline":
-            return self._underline(index, found["underline"], was_in_item and self.lines[index - 1][:1] in (" ", "\t"))
+            return self._underline(index, found["underline"])
         if construct == "rule":
             return self._add(Kind.RULE, index, index + 1)
         if construct == "comment":
@@ -139,14 +138,13 @@ class _Scanner:
             return block.end
         return self._add(Kind.TEXT, index, index + 1)
 
-    def _underline(self, index: int, marks: str, is_below_item: bool) -> int:
+    def _underline(self, index: int, marks: str) -> int:
         """Read a line of ``=`` or ``-``: below a paragraph of one line, it makes a heading; else it is a rule or text.
 
         CommonMark makes a heading of a longer paragraph too; in notes that is a rule written too close to a text.
         """
         block = self.blocks[-1] if self.blocks else None
-        is_one_line = block and block.kind is Kind.TEXT and (block.start, block.end) == (index - 1, index)
-        if block and is_one_line and not block.is_item and not is_below_item:
+        if block and block.kind is Kind.TEXT and not block.is_item and (block.start, block.end) == (index - 1, index):
             above = self.lines[index - 1]
             if len(above) <= _LONGEST_SETEXT_HEADING and not above.startswith((">", "<!--", "    ", "\t")):
                 self.blocks.pop()
