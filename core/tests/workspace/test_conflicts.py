@@ -39,6 +39,13 @@ async def test_without_an_original_it_is_a_file_like_others(memory, write, name)
     assert (await memory.status()).conflicts == {}
 
 
+async def test_what_its_original_does_not_say_keeps_its_score(memory, write):
+    write("memory/chapter.md", "Whales sing.")
+    write("memory/chapter 2.md", "The port of valkey is 6379.")
+    (result,) = await memory.search("valkey port")
+    assert (result.path, result.score) == ("memory/chapter 2.md", 1.0)
+
+
 def test_an_original_is_found_whatever_the_composition_of_its_name():
     name = unicodedata.normalize("NFD", "memory/café")
     assert find_conflicts([f"{name} 2.md", "memory/café.md"]) == {f"{name} 2.md": "memory/café.md"}

@@ -201,6 +201,6 @@ def _index(status: Status, unusable: str | None) -> Iterator[Finding]:
         yield Finding("hint", conflict(*names), "Merge them, and delete the copy.")
     for note in status.notices:
         if unusable is None or unusable not in note:
-            yield Finding("hint", note, "Restore it, or remove it from kipu.toml.")
+            yield Finding("hint", note)
     for missing in status.missing:
         yield Finding("hint", f"{missing} is missing", "Restore it, or remove it from the index: kipu index --prune")

@@ -55,9 +55,15 @@ async def by_validity(snapshot: Snapshot, query: Query, hits: Sequence[Hit]) -> 
         hits = [hit for hit in hits if since.get(hit.chunk.metadata.get("id", ""), date.min) <= query.as_of]
     names = {name for hit in hits for name in (hit.chunk.path, original_of(hit.chunk.path)) if name}
     copies = find_conflicts(await known_files(snapshot.connection, sorted(names)))
+    best: dict[str, float] = {}
     for hit in hits:
-        share = _OUTDATED_SHARE if hit.chunk.path in copies else 1.0
-        ranking.hits[hit.chunk.id] = attrs.evolve(hit, score=hit.score * share)
+        best[hit.chunk.path] = max(hit.score, best.get(hit.chunk.path, 0.0))
+    for hit in hits:
+        # A name such as "chapter 2.md" may be no copy: what its original does not answer keeps its score.
+        most = best.get(copies.get(hit.chunk.path, ""), hit.score)
+        ranking.hits[hit.chunk.id] = attrs.evolve(hit, score=min(hit.score, most))
+        if hit.chunk.path in copies:
+            ranking.steps[hit.chunk.id] = 1
     for hit in [*ranking.hits.values()]:
         if is_outdatable(hit.chunk):
             await ranking.judge(hit, hit.score)
@@ -92,12 +98,12 @@ class _Ranking:
         self._snapshot = snapshot
         self._query = query
         self._day = query.as_of or query.today or date.max
-        self._steps: dict[int, int] = {}
+        self.steps: dict[int, int] = {}  # of hits with the same score, those with fewer come first
         self.hits: dict[int, Hit] = {}
 
     def best_first(self) -> list[Hit]:
         """Return the hits by score; of two with the same score, first the one that supersedes the other."""
-        return sorted(self.hits.values(), key=lambda hit: (-hit.score, self._steps.get(hit.chunk.id, 0)))
+        return sorted(self.hits.values(), key=lambda hit: (-hit.score, self.steps.get(hit.chunk.id, 0)))
 
     async def judge(self, hit: Hit, score: float) -> None:
         """Lower the score of an outdated hit, and give its successor at least the original score."""
@@ -116,7 +122,7 @@ class _Ranking:
             if successor is None or successor.id in seen:
                 return
             seen.append(successor.id)
-            self._steps |= {id: max(step, self._steps.get(id, 0)) for step, id in enumerate(reversed(seen))}
+            self.steps |= {id: max(step, self.steps.get(id, 0)) for step, id in enumerate(reversed(seen))}
             hit = self.hits.get(successor.id) or Hit(successor, score)
             if not hit.outdated and hit.score < score:
                 hit = attrs.evolve(hit, score=score)
