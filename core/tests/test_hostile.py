@@ -14,6 +14,7 @@ from kipu import FilesConfig, Memory, MemoryConfig
 from kipu.config import load_config
 from kipu.errors import ConfigurationError, MemoryFileError, QueryError
 from kipu.keeping.edits import check_heading
+from kipu.search.query import make_query
 from kipu.search.quotation import without_recalled
 from kipu.search.snippets import snippet
 
@@ -41,8 +42,11 @@ def test_an_excessive_configuration_is_an_error(workspace, text):
 
 
 def test_a_pattern_of_exponential_time_is_refused():
-    with pytest.raises(ConfigurationError, match="exclude must be without more than four stars between two slashes"):
-        FilesConfig(exclude=["*a" * 30 + "*b"])
+    for pattern in ("*a" * 30 + "*b", "a/**/" * 30 + "b"):
+        with pytest.raises(ConfigurationError, match="exclude must be without more than four stars between two slash"):
+            FilesConfig(exclude=[pattern])
+        with pytest.raises(QueryError, match="it has more than four stars"):
+            make_query("", max_results=1, path=pattern)
     FilesConfig(exclude=["**/drafts/**/*.tmp.md"])
 
 

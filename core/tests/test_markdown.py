@@ -195,12 +195,25 @@ def test_keys_of_inner_mappings_are_joined_by_dots():
     assert front_matter(["---", "meta:", "  title: X", "---"]).properties == {"meta": [], "meta.title": ["X"]}
 
 
-@pytest.mark.parametrize("leaf", ["[]", "{k: v}", "text"])
-def test_aliases_that_multiply_are_read_to_a_bound(leaf):
-    lines = [f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 50)}]" for n in range(1, 12)]
-    found = front_matter(["---", f"a0: &a0 {leaf}", *lines, "---"]).properties
-    assert "a0" in found
+@pytest.mark.parametrize("leaf", ["[]", "{k: v}", "text", "{[]: v}"])
+@pytest.mark.parametrize("key", ["a", '"": ', "- "])
+def test_aliases_that_multiply_are_read_to_a_bound(leaf, key):
+    lines = [f"{f'a{n}: ' if key == 'a' else key}&a{n} [{', '.join([f'*a{n - 1}'] * 50)}]" for n in range(1, 12)]
+    found = front_matter(["---", f"{'a0: ' if key == 'a' else key}&a0 {leaf}", *lines, "---"]).properties
+    assert ("a0" in found) is (key == "a")
     assert sum(map(len, found.values())) < 100_000
+
+
+@pytest.mark.parametrize(
+    ("fence", "line"),
+    [("+++", f"a = 0x{'f' * 5000}"), ("+++", f"{'a.' * 45_000}a = 1"), ("---", f'a: !!timestamp "x{" " * 90_000}y"')],
+)
+def test_a_value_that_takes_long_to_read_is_read_by_line(fence, line):
+    assert front_matter([fence, "b = 1" if fence == "+++" else "b: 1", line, fence]).properties["b"][0] == "1"
+
+
+def test_opened_links_of_a_property_are_read_in_linear_time():
+    assert page_properties(["tags:: " + "[[" * 200_000]) == {"tags": ["[[" * 200_000]}
 
 
 @pytest.mark.parametrize(

@@ -42,9 +42,9 @@ MOST_RESULTS = 10_000
 _LARGEST_FILE = 1_000_000
 
 
-def _is_simple(patterns: Sequence[str]) -> bool:
-    """Return whether no pattern takes exponential time: in ``*a*a*a*a*a*b``, each star doubles the attempts."""
-    return all(part.count("*") <= 4 for pattern in patterns for part in pattern.split("/"))
+def are_simple(patterns: Sequence[str]) -> bool:
+    """Return whether no pattern takes exponential time: in ``*a*a*a*a*a*b``, each star multiplies the attempts."""
+    return all(max(part.count("*") for part in each.split("/")) <= 4 and each.count("**/") <= 2 for each in patterns)
 
 
 def _is_component(value: Any) -> bool:
@@ -96,7 +96,7 @@ class FilesConfig:
     paths: Sequence[str] = option(list, texts, "Further files and folders, relative to the workspace or absolute.")
     exclude: Sequence[str] = option(
         list,
-        [texts, Rule("without more than four stars between two slashes", _is_simple)],
+        [texts, Rule("without more than four stars between two slashes, or two **/", are_simple)],
         "What to leave out, in the syntax of .gitignore, relative to the workspace.",
     )
     max_bytes: int = option(

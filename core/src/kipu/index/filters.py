@@ -12,6 +12,7 @@ import re
 import unicodedata
 from typing import TYPE_CHECKING, Any
 
+from ..config import are_simple
 from ..markdown import canonical
 from ..workspace.paths import ARCHIVE, EXTERNAL, MEMORY_FOLDER
 
@@ -100,6 +101,8 @@ def matches_path(path: str, pattern: str) -> bool:
 def _path_spec(pattern: str) -> Any:
     import pathspec
 
+    if not are_simple([pattern]):
+        raise ValueError("it has more than four stars between two slashes, or two **/")
     pattern = unicodedata.normalize("NFC", pattern).removeprefix("./")
     try:
         # A folder may begin with the mark of a comment or of an exception.

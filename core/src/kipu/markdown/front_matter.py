@@ -21,7 +21,7 @@ _DEEPEST = 10
 _YAML_TAGS = re.compile(r"(?im)^(tags?[ \t]*:|[ \t]*-)[ \t].*")
 _HASH = re.compile(r"(?<=[ \t,\[])#(?=\w)")
 _LOGSEQ = re.compile(r"(?:- )?(?P<key>[\w-]{1,60}):: +(?P<value>.+)")
-_REFERENCE = re.compile(r"#?\[\[([^\]]*)\]\]")
+_REFERENCE = re.compile(r"#?\[\[([^\[\]]*)\]\]")
 
 
 @attrs.frozen
@@ -41,17 +41,18 @@ class FrontMatter:
         text = "\n".join(self.lines)
         if len(text) > _LONGEST:
             return self._by_line()
-        try:
-            found = _read_toml(text) if self.fence == "+++" else _read_yaml(text)
-        except (ValueError, RecursionError):
-            return self._by_line()
         properties: dict[str, list[str]] = {}
         room = _LONGEST
-        for key, value in _values(found, "", 0):
-            room -= len(key) + len(value) + 1
-            if room < 0:
-                break
-            properties.setdefault(key, []).extend([value] if value else [])
+        try:
+            found = _read_toml(text) if self.fence == "+++" else _read_yaml(text)
+            for key, value in _values(found, "", 0):
+                room -= len(key) + len(value) + 1
+                if room < 0:
+                    break
+                if key:
+                    properties.setdefault(key, []).extend([value] if value else [])
+        except (ValueError, RecursionError):  # the numbers of TOML may be longer than Python writes
+            return self._by_line()
         return properties
 
     def _by_line(self) -> dict[str, list[str]]:
@@ -112,6 +113,8 @@ def _key_and_value(line: str, fence: str) -> tuple[str, str]:
 def _read_toml(text: str) -> Any:
     import tomllib
 
+    if any(line.count(".") > 1_000 for line in text.split("\n")):
+        raise ValueError  # keys take time by the square of their parts
     return tomllib.loads(text)
 
 
@@ -130,14 +133,15 @@ def _values(found: Any, key: str, depth: int) -> Iterator[tuple[str, str]]:
     """Yield the values of a document, each with its key; an empty one for null, a list, and what is too deep."""
     inner = list(found.items()) if isinstance(found, Mapping) else getattr(found, "value", found)
     if isinstance(inner, list):
-        if key:
-            yield key, ""
+        yield key, ""  # even without a key: the caller counts what aliases repeat
         for each in inner if depth < _DEEPEST else ():
             if not isinstance(each, tuple):
                 yield from _values(each, key, depth + 1)
             elif isinstance(name := getattr(each[0], "value", each[0]), str):
                 yield from _values(each[1], f"{key}.{name}" if key else name, depth + 1)
-    elif key:
+            else:
+                yield key, ""
+    else:
         yield key, _text(found)
 
 
@@ -153,7 +157,7 @@ def _text(value: Any) -> str:
         return ""
     if kind == "bool" and text.lower() in ("true", "false"):
         return text.lower()
-    if kind == "timestamp" and len(text) > len("2026-11-29"):
+    if kind == "timestamp" and len("2026-11-29") < len(text) < _LONGEST_KEY:
         try:
             return datetime.fromisoformat(re.sub(r"[ \t]+(?=[-+Z])", "", text)).isoformat()
         except ValueError:

@@ -141,7 +141,7 @@ async def unmatched_filters(connection: aiosqlite.Connection, query: Query) -> l
         *([("path", query.path, {"path": query.path})] if query.path else []),
     ]
     sentences = []
-    for kind, name, alone in asked:
+    for kind, name, alone in asked[:5]:  # each is compared with all that there are
         if not await file_infos(connection, Query("", sources=query.sources, **alone)):
             pairs = await known_properties(connection, query.sources)
             known = {"tag": [value for key, value in pairs if key == TAGS], "property": [f"{k}={v}" for k, v in pairs]}

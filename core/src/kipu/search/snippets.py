@@ -62,7 +62,7 @@ def _pattern(query: str) -> re.Pattern[str]:
             parts += [re.escape(word[start : start + 2]) for start in range(max(1, len(word) - 1))]
         else:
             # The beginning of a word stands for its forms: "decided" is shown where "decision" was asked for.
-            start = re.sub("(?i)[a-z]", rf"[\g<0>{_ACCENTS}", re.escape(word[: max(4, len(word) - 3)]))
+            start = re.sub("(?i)[a-z]", rf"[\g<0>{_ACCENTS}", re.escape(word[: max(4, min(27, len(word)) - 3)]))
             parts.append(rf"(?<!\w){start}" + r"(?!\w)" * (len(word) < 3))
     return re.compile("|".join(parts) or "(?!)", re.IGNORECASE)
 
