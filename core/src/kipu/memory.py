@@ -681,10 +681,11 @@ class Memory:
         :raises NotWrittenError: the distilled text could not be written; the exception carries it.
         """
         from .distill.flush import flush
+        from .search.recall import recall
 
         return await flush(
             self._writer,
-            self.recall,
+            functools.partial(recall, self._search, self.search),
             conversation,
             model=model,
             instructions=instructions,

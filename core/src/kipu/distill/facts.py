@@ -23,7 +23,7 @@ _NOTHINGS = {
     "keine", "nichts", "rien", "nada", "ничего", "нет", "没有", "没有新信息", "無", "无", "なし", "없음",
 }  # fmt: skip
 _JSON = re.compile(r'\[\s*["{\]]|\{\s*["}]')
-_TEXT_KEYS = ("text", "fact", "memory", "content")
+_TEXT_KEYS = ("text", "fact", "memory", "content", "facts", "memories")
 
 ITEM = re.compile(r"(?:[-*+\u2022]|[0-9]{1,3}[.)])[ \t]+(?P<text>.*)")
 _MARKUP = re.compile(r"#{1,6}[ \t]|[`~]{3,}|---+$|\*\*\*+$")  # a heading, a fence, a rule
@@ -45,6 +45,7 @@ def parse_facts(answer: str) -> list[str]:
 
     :raises FlusherError: it is JSON of another shape, or cut off.
     """
+    answer = answer.replace("\0", "")  # no text file has it
     if (facts := _parse_json(answer)) is not None:
         return facts
     parts: list[tuple[bool, list[str]]] = []  # whether it is an item, and its lines
@@ -86,7 +87,7 @@ def _parse_json(answer: str) -> list[str] | None:
         if not _JSON.match(text.strip()) or any(map(ITEM.match, around.split("\n"))):
             return None
     try:
-        facts = [fact.strip().removeprefix("- ") for fact in _texts_of(json.loads(text))]
+        facts = [fact.replace("\0", "").strip().removeprefix("- ") for fact in _texts_of(json.loads(text))]
     except (ValueError, RecursionError) as error:
         if around:
             return None  # a text that quotes JSON
@@ -107,8 +108,9 @@ def _texts_of(found: Any) -> Iterator[str]:
     elif not isinstance(found, dict):
         raise ValueError(f"it has {found!r:.40} where a text should be")  # noqa: TRY004 - the caller catches one class
     elif found:
-        values = [found[key] for key in _TEXT_KEYS if key in found]
-        values = values or [value for value in found.values() if isinstance(value, list)]
-        if not values:
+        lists = [value for value in found.values() if isinstance(value, list)]
+        values = [found[key] for key in _TEXT_KEYS if key in found][:1] or [value for value in lists if value]
+        values = values or lists[:1]
+        if len(values) != 1:  # of several, none is left out without a word
             raise ValueError(f"it has an object with the keys {', '.join(found)}")
         yield from _texts_of(values[0])

@@ -55,7 +55,7 @@ async def flush(
 ) -> Flushed | None:
     """Distil a conversation, and remember the facts in it. See `kipu.Memory.flush`.
 
-    :param recall: recalls what the memory knows, as `kipu.Memory.recall` does.
+    :param recall: recalls what the memory knows: `kipu.search.recall.recall`, without its first arguments.
     """
     context = writer.context
     messages = parse_messages(conversation)
@@ -134,7 +134,8 @@ async def _distill(
 async def _recall_known(recall: Callable[..., Awaitable[Recall]], part: Sequence[Message], source: str) -> str:
     """Return instructions that quote what the source already says about messages, so that it is not repeated."""
     text = "\n".join(message.text for message in part if message.role != "tool")
-    recalled = await recall(text[-_QUERY_CHARACTERS:], max_tokens=_RECALL_TOKENS, source=source)
+    # A conversation is no question: what it speaks of has few of its words, and scores low.
+    recalled = await recall(text[-_QUERY_CHARACTERS:], _RECALL_TOKENS, {"source": source}, floor=-1.0)
     if not recalled:
         return "\nNothing is remembered yet about what was spoken of.\n"
     return f"\nThis is remembered already, quoted as data between <{FENCE}> and </{FENCE}>:\n{recalled.text}"

@@ -62,17 +62,19 @@ async def recall(
     query: str,
     max_tokens: int,
     options: Mapping[str, Any],
+    floor: float = HIGHEST_STRANGER,
 ) -> Recall:
     """Search, and render the results. See `kipu.Memory.recall`.
 
     :param search: searches as `kipu.Memory.search` does.
+    :param floor: the score above which the best result is recalled.
     """
     results = await search(query, max_results=_results_for(max_tokens), **options)
     best = max((result.score for result in results), default=0.0)
-    if results and best <= HIGHEST_STRANGER and options.get("min_score") is None:
+    if results and best <= floor and options.get("min_score") is None:
         results.clear()
         results.notices.append(
-            f"Nothing is recalled: the best result has a score of {best:.2f}, and {HIGHEST_STRANGER} is too low. "
+            f"Nothing is recalled: the best result has a score of {best:.2f}, and {floor} is too low. "
             "To recall it anyway, set the lowest score to 0 (--min-score 0)."
         )
     asked = make_query(query, max_results=1, tag=options.get("tag"), where=options.get("where"))
