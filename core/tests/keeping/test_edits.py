@@ -81,6 +81,13 @@ async def test_the_heading_that_a_search_shows_is_found(memory, write, written, 
     assert not note.notices
 
 
+@pytest.mark.parametrize(("written", "shown"), [("Take \\*args", "Take *args"), ("A &lt;b&gt; tag", "A <b> tag")])
+async def test_the_path_that_a_search_shows_is_found_whatever_marks_it_has(memory, write, written, shown):
+    file = write("memory/n.md", f"# Plan\n\n## {written}\n\n- alpha\n")
+    await memory.remember("beta", file="n.md", heading=f"Plan > {shown}")
+    assert file.read_text("utf-8") == f"# Plan\n\n## {written}\n\n- alpha\n- beta\n"
+
+
 @pytest.mark.parametrize(
     ("heading", "line", "notice"),
     [

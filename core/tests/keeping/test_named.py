@@ -87,6 +87,19 @@ async def test_an_id_is_written_where_an_edit_would_change_it(memory, write, tex
     assert "{}" not in after or ids[-1] in [entry.id for entry in await memory.entries()]
 
 
+async def test_an_id_is_not_given_twice(memory, write):
+    file = write("memory/a.md", "one\ntwo\n[id: i]\n")
+    await memory.edit("first\n\nsecond", path="memory/a.md", start=1)
+    assert file.read_text("utf-8") == "first\n\nsecond\ntwo\n[id: i]\n"
+
+
+async def test_an_indented_entry_that_moves_keeps_its_id(memory, write):
+    write("memory/a.md", "## A\n\n  - alpha\n    [tags: x]\n")
+    (entry,) = await memory.entries()
+    assert (await memory.move("b.md", id=entry.id)).id == entry.id
+    assert [(moved.id, moved.text) for moved in await memory.entries()] == [(entry.id, "alpha")]
+
+
 async def test_an_entry_that_moves_keeps_its_id(memory, write):
     write("memory/a.md", LIST)
     ids = {entry.text: entry.id for entry in await memory.entries()}

@@ -297,17 +297,17 @@ async def test_people_may_edit_the_line_of_metadata(memory, workspace):
     assert result.outdated == "valid until 2001-01-01"
 
 
-@pytest.mark.parametrize("before", ["", "What I know:\n"])
+@pytest.mark.parametrize("before", ["", "- ", "What I know:\n"])
 async def test_what_recall_returned_is_not_remembered_again(memory, workspace, before):
     first = await memory.remember(FACT)
     recalled = (await memory.recall("otters")).text
-    if before:
+    if before.strip("- "):
         note = await memory.remember(before + recalled, source="agent")
         assert note.text == before.strip()
         assert note.notices == ["What recall returned was left out of the text: it is remembered already."]
     else:
         with pytest.raises(QueryError, match="the text is what recall returned"):
-            await memory.remember(recalled, source="agent")
+            await memory.remember(before + recalled, source="agent")
     assert [result.path for result in await memory.search("otters")] == [first.path]
 
 

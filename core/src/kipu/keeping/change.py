@@ -108,10 +108,13 @@ async def _keep_ids(
     old, new = _overlapping(before, target), _overlapping(after, place)
     ids = await ids_of(context, [(target.path, entry) for entry in old])
     is_edited = not is_moved and len(old) == 1  # an entry that is divided: its first part keeps the id
+    is_whole = all(target.start_line <= entry.start_line and entry.end_line <= target.end_line for entry in old)
+    is_whole = is_whole and is_moved and len(old) == len(new)  # then the indentation is all that may differ
+    taken = [entry.metadata.get("id") for entry in new]
     for entry, was, id in reversed(list(zip(new, old, ids, strict=False))):
         is_same = entry.id_in(source) == was.id_in(context.workspace.source_of(target.path))
-        is_kept = is_edited or canonical(entry.text) == canonical(was.text)
-        if is_kept and not is_same and not entry.metadata.get("id"):
+        is_kept = is_edited or is_whole or canonical(entry.text) == canonical(was.text)
+        if is_kept and not is_same and not entry.metadata.get("id") and id not in taken:
             after = add_metadata(after, entry, {"id": id})
             if entry.end_line <= place.end_line and not entry.metadata:
                 place = attrs.evolve(place, end_line=place.end_line + 1)

@@ -92,7 +92,7 @@ def _new_text(context: Context, text: str) -> str:
     new = without_recalled(text)
     if new == text:
         return text
-    if not new.strip():
+    if not any(map(str.isalnum, new)):
         raise QueryError("There is nothing to remember: the text is what recall returned, which is remembered already.")
     context.notices.add("What recall returned was left out of the text: it is remembered already.")
     return normalize_text(new)

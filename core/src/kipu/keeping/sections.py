@@ -52,8 +52,9 @@ def sections_named(found: Sequence[Section], heading: str) -> list[Section]:
     named = [section for section in found if wanted & {_comparable(section.title), _comparable(section.text)}]
     if named or not _is_path(heading):
         return named
-    end = _comparable(_BETWEEN.join(heading_text(f"# {part}") for part in re.split(r"\s+>\s+", heading)))
-    return [section for section in found if f"{_BETWEEN}{_comparable(section.path)}".endswith(f"{_BETWEEN}{end}")]
+    shown = _BETWEEN.join(heading_text(f"# {part}") for part in re.split(r"\s+>\s+", heading))
+    ends = tuple(f"{_BETWEEN}{_comparable(path)}" for path in (heading, shown))
+    return [section for section in found if f"{_BETWEEN}{_comparable(section.path)}".endswith(ends)]
 
 
 def describe_choice(found: Sequence[Section], heading: str, path: str) -> str:
@@ -72,7 +73,7 @@ def describe_choice(found: Sequence[Section], heading: str, path: str) -> str:
         near = did_you_mean(heading, [section.path for section in found])
         raise QueryError(
             f'{path} has no section "{heading}".{near} To create one, name its heading alone: '
-            f'"{heading.rpartition(">")[2].strip()}".'
+            f'"{heading.rpartition(_BETWEEN)[2].strip()}".'
         )
     near = did_you_mean(heading, [section.text for section in found])
     return f'{path} had no heading "{heading}", so it was added.{near}' if near else ""
