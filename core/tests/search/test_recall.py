@@ -47,6 +47,15 @@ async def test_results_beyond_the_budget_are_left_out(memory, write):
     assert not await memory.recall("valkey", max_tokens=1)
 
 
+async def test_what_was_not_believed_on_a_day_is_no_surrounding_of_what_was(config, write):
+    old = "- valkey one\n  [superseded_by: new; valid_until: 2026-11-20]\n"
+    write("memory/a.md", f"{old}- redis\n  [id: new]\n- valkey two\n- three\n")
+    async with Memory(config(index={"chunker": EntryChunker()})) as memory:
+        then = (await memory.recall("valkey", as_of="2026-11-10")).text
+        assert ("valkey one" in then, "redis" in then, "three" in then) == (True, False, True)
+        assert "redis" in (await memory.recall("valkey", as_of="2026-11-25")).text
+
+
 async def test_the_best_result_is_cut_around_the_match_rather_than_dropped(memory, write):
     rows = [f"| part-{number:03} | {number}.50 EUR | shelf {number % 7} |" for number in range(60)]
     write("memory/parts.md", "\n".join(["| part | price | shelf |", "|---|---|---|", *rows]) + "\n")

@@ -77,13 +77,13 @@ async def recall(
             f"Nothing is recalled: the best result has a score of {best:.2f}, and {floor} is too low. "
             "To recall it anyway, set the lowest score to 0 (--min-score 0)."
         )
-    asked = make_query(query, max_results=1, tag=options.get("tag"), where=options.get("where"))
-    return await _render(service.database, results, asked, max_tokens)
+    given = {name: options[name] for name in ("tag", "where", "as_of") if name in options}
+    return await _render(service.database, results, make_query(query, max_results=1, **given), max_tokens)
 
 
 async def _render(database: Database, results: SearchResults, query: Query, max_tokens: int) -> Recall:
     """Fill a budget with the results, in their order, and with those of their surroundings that pass the filters."""
-    prompt, misses = _Prompt(results, query.text, max_tokens), 0
+    prompt, misses = _Prompt(results, query, max_tokens), 0
     async with database.reader() as connection:
         order = await _order(connection, [result.chunk for result in results], max_tokens)
         passing = await passing_ids(connection, query, {id for id, *_ in order}, archived=False)
@@ -140,12 +140,13 @@ async def _order(connection: aiosqlite.Connection, names: Sequence[str], max_tok
 class _Prompt:
     """The chunks chosen so far, and the tokens that are left. Adjacent chunks make a block."""
 
-    def __init__(self, results: Sequence[SearchResult], query: str, max_tokens: int) -> None:
+    def __init__(self, results: Sequence[SearchResult], query: Query, max_tokens: int) -> None:
         # What the label of a result says: those of adjacent chunks with the same label are one block.
         self._labels = {
             result.chunk: {"outdated": result.outdated, "also": list_places(result.also_in)} for result in results
         }
-        self._query = query
+        self._query = query.text
+        self._is_past = query.as_of is not None  # then what has an id may supersede what was valid
         self._chosen: dict[_Position, StoredChunk] = {}
         self._ends: dict[_Position, int] = {}  # for the first and the last chunk of a block, the place of the other
         self._said: set[object] = set()
@@ -157,7 +158,8 @@ class _Prompt:
         if position in self._chosen:
             return True
         label = self._labels.get(chunk.chunk)
-        if label is None and is_outdatable(chunk):  # the search did not judge it, so its label is unknown
+        is_unsure = is_outdatable(chunk) or (self._is_past and "id" in chunk.metadata)
+        if label is None and is_unsure:  # the search did not judge it, so its label is unknown
             return False
         if len(chunk.text) > LONGEST_TOKEN * max(self._left, 0) or (cost := self._cost(position, chunk)) > self._left:
             return not self._chosen and self._add_cut(position, chunk)
