@@ -107,8 +107,9 @@ _PATTERNS = {
     "spaced word": rf"[^\W_](?:[^\W_]+|[{_MARKS}]+)*|{_SYMBOL}",
     "word": rf"([{_BIGRAMS}]+)|([{_TRIGRAMS}]+)|{_LETTER}(?:{_LETTER}|[{_MARKS}])*|{_SYMBOL}",
     "invisible": f"[{_INVISIBLE}]+",
-    # Accents, and the points that Hebrew and Arabic are usually written without.
-    "accent": "[\u0300-\u036f\u0591-\u05bd\u05bf\u05c1-\u05c7\u0610-\u061a\u0640\u064b-\u065f\u0670]",
+    # Accents, though no stroke through a sign, and the points that Hebrew and Arabic are usually written without.
+    "accent": r"(?<=\w)\u0338|[\u0300-\u0337\u0339-\u036f"
+    r"\u0591-\u05bd\u05bf\u05c1-\u05c7\u0610-\u061a\u0640\u064b-\u065f\u0670]",
     "letter": f"[{''.join(_LETTERS)}]",
     "identifier": rf"(?<![a-z0-9])(?:[a-z0-9]++(?:{_JOINT}{{1,3}}[a-z0-9]++)++(?:\+\+)?|[a-z][a-z0-9]*(?:\+\+|\#))"
     r"|(?<![^\s\"'`(\[])\.[a-z][a-z0-9]*",

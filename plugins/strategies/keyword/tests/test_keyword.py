@@ -99,6 +99,7 @@ async def test_a_rare_form_of_a_common_word_is_found(workspace):
         ("🇩🇪", "from 🇫🇷🇩🇪"),
         ("1\ufe0f\u20e3", "1\u20e3 first"),
         ("→", "a → b"),
+        ("≠", "a ≠ b"),
         ("20 €", "for 20€"),
     ],
 )
