@@ -174,10 +174,9 @@ async def test_a_scope_has_properties_of_its_own_source_only(memory_with):
         ({"where": "status=done"}, "where must be a dictionary"),
         ({"where": {"status": ""}}, "where must be keys with their values"),
         ({"where": {1: "a"}}, "where must be keys with their values"),
-        ({"where": {"a": object()}}, "A value of metadata is"),
+        ({"where": {"a": {"b": "c"}}}, "A value of metadata is"),
         ({"tag": [f"t{n}" for n in range(101)]}, "A query has at most 100 sources, tags and properties, not 101"),
     ],
-    ids=str,
 )
 async def test_a_filter_that_cannot_be_one_is_refused(memory, filters, message):
     with pytest.raises(QueryError, match=message.replace("(", r"\(")):
