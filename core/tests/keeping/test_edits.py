@@ -351,6 +351,22 @@ def test_lines_are_removed_with_headings_and_blank_lines_only(data, draw):
     assert changed is None or changed.encoding == file.encoding
 
 
+@pytest.mark.parametrize(
+    ("text", "end", "new", "after"),
+    [
+        ("one\n```\nx\n```\ntwo\n[id: t]\n", 4, "", "one\n\ntwo\n[id: t]\n"),
+        ("one\r\n- x\r\n---\r\n", 2, "", "one\r\n\r\n---\r\n"),
+        ("one\n| a |\n|---|\n- two\n", 3, "", "one\n- two\n"),
+        ("\n- one\n  ```\n  x\n  ```\ntwo\n[id: t]\n", 5, "- x\n  [id: x]", "\n- x\n  [id: x]\n\ntwo\n[id: t]\n"),
+        ("one\ntwo\nthree\n", 2, "", "one\nthree\n"),
+    ],
+)
+async def test_a_text_does_not_become_part_of_the_one_above_what_was_changed(memory, write, text, end, new, after):
+    file = write("memory/a.md", text)
+    await (memory.edit(new, path=file, start=2, end=end) if new else memory.forget(path=file, start=2, end=end))
+    assert file.read_bytes().decode() == after
+
+
 async def test_a_heading_that_was_above_nothing_stays(memory, workspace, write):
     file = write("memory/a.md", "# A\n\n## Intro\n\n## B\n\nxylophone\n\n## C\n\nquartz\n")
     await memory.index()

@@ -151,7 +151,21 @@ def _remove_lines(file: TextFile, start: int, end: int) -> TextFile | None:
     lines = [*file.lines[:first], *file.lines[last:]]
     while last >= len(file.lines) and lines and not lines[-1].strip():
         lines.pop()
-    return file._replace(lines=lines) if any(line.strip() for line in lines) else None
+    return _separate(plain, last, file._replace(lines=lines), first) if any(line.strip() for line in lines) else None
+
+
+def _separate(before: Sequence[str], line: int, after: TextFile, at: int) -> TextFile:
+    """Return a file with a blank line above the one at ``at`` if what is above would go on there, unlike before.
+
+    :param before: the lines of the file before, in which that one was at ``line``. Both count from 0.
+    """
+    if not 0 < at < len(after.lines) or not before[line].strip() or before[line].startswith(("- ", "* ", "# ", "## ")):
+        return after
+    was, now = (
+        any(block.start == place for block in _blocks(lines))
+        for lines, place in ((before, line), (after.plain_lines, at))
+    )
+    return replace(after, at + 1, at, [""]) if was and not now else after
 
 
 def reword(file: TextFile, target: Target, text: str) -> tuple[TextFile, int]:
@@ -167,7 +181,8 @@ def reword(file: TextFile, target: Target, text: str) -> tuple[TextFile, int]:
         new = _as_item(old[0], new)
         new += _kept_metadata(old, new)
     lines = inside.replace(target.text, "\n".join(new), 1).split("\n")
-    return replace(file, target.start_line, target.end_line, lines), len(new)
+    changed = replace(file, target.start_line, target.end_line, lines)
+    return _separate(file.plain_lines, target.end_line, changed, target.start_line - 1 + len(lines)), len(new)
 
 
 def _as_item(old: str, new: list[str]) -> list[str]:
