@@ -109,8 +109,7 @@ def _texts_of(found: Any) -> Iterator[str]:
         raise ValueError(f"it has {found!r:.40} where a text should be")  # noqa: TRY004 - the caller catches one class
     elif found:
         lists = [value for value in found.values() if isinstance(value, list)]
-        values = [found[key] for key in _TEXT_KEYS if key in found][:1] or [value for value in lists if value]
-        values = values or lists[:1]
+        values = [found[key] for key in _TEXT_KEYS if key in found][:1] or [each for each in lists if each] or lists[:1]
         if len(values) != 1:  # of several, none is left out without a word
             raise ValueError(f"it has an object with the keys {', '.join(found)}")
         yield from _texts_of(values[0])

@@ -68,8 +68,7 @@ async def _reword(writer: Writer, targets: Sequence[Target], text: str) -> tuple
     for (real, path), of_file in _by_file(targets):
         data, file = await asyncio.to_thread(read_file, writer.context.workspace, real, path)
         for target in reversed(of_file):
-            changed, length = reword(file, target, text)
-            file, place = await _keep_ids(writer.context, file, target, changed, target.start_line, length)
+            file, place = await _keep_ids(writer.context, file, target, *reword(file, target, text))
         changes.append(FileChange(real, data, writer.encode(file, path)))
         places.append((place, _overlapping(file, place)))
     change = await writer.commit(*changes, kind="edit")

@@ -159,17 +159,15 @@ def _separate(before: Sequence[str], line: int, after: TextFile, at: int) -> Tex
 
     :param before: the lines of the file before, in which that one was at ``line``. Both count from 0.
     """
-    if not 0 < at < len(after.lines) or not before[line].strip() or before[line].startswith(("- ", "* ", "# ", "## ")):
+    if not 0 < at < len(after.lines) or after.lines[at].startswith((*" \t\r\n", "- ", "* ", "# ", "## ")):
         return after
-    was, now = (
-        any(block.start == place for block in _blocks(lines))
-        for lines, place in ((before, line), (after.plain_lines, at))
-    )
-    return replace(after, at + 1, at, [""]) if was and not now else after
+    was_start = any(block.start == line for block in _blocks(before))
+    is_start = any(block.start == at for block in _blocks(after.plain_lines))
+    return replace(after, at + 1, at, [""]) if was_start and not is_start else after
 
 
-def reword(file: TextFile, target: Target, text: str) -> tuple[TextFile, int]:
-    """Return a file with a text in the place of a target, and how many lines the text has in it.
+def reword(file: TextFile, target: Target, text: str) -> tuple[TextFile, int, int]:
+    """Return a file with a text in the place of a target, where it begins, and how many lines it has.
 
     An item stays an item, and the metadata of an entry stays below it, unless the text brings a mark or metadata.
 
@@ -181,8 +179,11 @@ def reword(file: TextFile, target: Target, text: str) -> tuple[TextFile, int]:
         new = _as_item(old[0], new)
         new += _kept_metadata(old, new)
     lines = inside.replace(target.text, "\n".join(new), 1).split("\n")
+    before, start = file.plain_lines, target.start_line - 1
     changed = replace(file, target.start_line, target.end_line, lines)
-    return _separate(file.plain_lines, target.end_line, changed, target.start_line - 1 + len(lines)), len(new)
+    changed = _separate(before, target.end_line, changed, start + len(lines))
+    apart = _separate(before, start, changed, start)
+    return apart, target.start_line + len(apart.lines) - len(changed.lines), len(new)
 
 
 def _as_item(old: str, new: list[str]) -> list[str]:

@@ -35,16 +35,13 @@ def mark_superseded(file: TextFile, old: Target, id: str, today: date) -> TextFi
 def add_metadata(file: TextFile, entry: Entry, more: Mapping[str, str]) -> TextFile:
     """Return a file in which an entry has more metadata."""
     # The lines of a long file are stripped once only.
-    lines = file._replace(lines=file.lines[entry.start_line - 1 : entry.end_line + 1]).plain_lines
-    count = entry.end_line - entry.start_line + 1
-    old, below = lines[:count], lines[count:]
-    margin = "  " if entry.is_item else ""
-    if entry.metadata:
-        line = old.pop()
-        margin = line[: len(line) - len(line.lstrip(" \t>"))]
+    old = file._replace(lines=file.lines[entry.start_line - 1 : entry.end_line]).plain_lines
+    below = "".join(file.lines[entry.end_line : entry.end_line + 1]).rstrip("\r\n")
+    line = old.pop() if entry.metadata else "  " * entry.is_item
+    margin = line[: len(line) - len(line.lstrip(" \t>"))]
     new = [*old, margin + format_metadata({**entry.metadata, **more})]
     # After code in an item, the line is a paragraph: a text directly below goes on with it, a rule underlines it.
-    if "".join(below).strip() and entries([*new, *below])[0].end_line != len(new):
+    if below.strip() and entries([*new, below])[0].end_line != len(new):
         new.append("")
     return replace(file, entry.start_line, entry.end_line, new)
 
