@@ -52,7 +52,7 @@ KINDS: dict[str, Callable[[int], str]] = {
     ),
     "a long heading": lambda size: f"# {'title ' * (size // 12)}\n\n{FACT * (size // 32)}\n",
     "front matter": lambda size: f"---\ntitle: {'title ' * (size // 12)}\ntags: {'x ' * (size // 8)}\n---\nfact\n",
-    "many values of front matter": lambda size: f"---\n{'k' * 200}:\n{numbered('- {i}' + chr(10), size)}\n---\nfact\n",
+    "many values of front matter": lambda size: f"---\n{'k' * 60}:\n{numbered('- {i}' + chr(10), size)}\n---\nfact\n",
     "empty items": lambda size: "- \n" * (size // 3),
     "nested items": lambda size: "".join(f"{'  ' * (i % 99)}- fact {i}\n" for i in range(size // 108)),
     "a table": lambda size: f"| {'head ' * 60} | b |\n|---|---|\n" + numbered("| fact {i} | value {i} |\n", size),

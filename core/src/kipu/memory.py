@@ -64,7 +64,10 @@ def _public(method: Method) -> Method:
         check_arguments(dict(zip(method.__code__.co_varnames[1:], arguments, strict=False)) | options)
         with context.notices.collect() as notices:
             await self._finish_interrupted()
-            return with_notices(await method(self, *arguments, **options), notices)
+            answer = with_notices(await method(self, *arguments, **options), notices)
+        if isinstance(answer, list) and not hasattr(answer, "notices"):
+            context.notices.add(*notices)  # they wait for the next call, such as `status`
+        return answer
 
     return cast("Method", public)
 

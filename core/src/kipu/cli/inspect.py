@@ -87,6 +87,7 @@ async def list_command(output: Output, memory: Memory, **options: Any) -> None:
     The id of an entry is a PLACE for kipu read, edit, move and forget, and for kipu remember --supersedes.
     """
     found = await memory.entries(**given(options))
+    output.notices((await memory.status()).notices)
     if output.json:
         output.data(found)
         return

@@ -15,7 +15,6 @@ if TYPE_CHECKING:
 DUPLICATES = "duplicates"
 """The name of this stage in an explanation."""
 
-
 _MOST_PLACES = 3
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from bisect import bisect_right
+from collections import deque
 from contextlib import closing
 from datetime import date
 from typing import TYPE_CHECKING
@@ -50,17 +51,16 @@ async def list_entries(service: SearchService, query: Query) -> list[StoredEntry
             parameters,
         )
         shown = await shown_ids(connection, [row[3] for row in rows if row[4]], context.scope.sources)
-    headings: dict[tuple[str, str], list[str | None]] = {}  # of those that pass, by path and id, in order
+    headings: dict[tuple[str, str], deque[str | None]] = {}  # of those that pass, by path and id, in order
     for path, file_id, line, id, _ in rows:
         heading = _heading_at(chunks.get(file_id, []), line)
-        headings.setdefault((path, id), []).append("" if heading is None and query == of_files else heading)
+        headings.setdefault((path, id), deque()).append("" if heading is None and query == of_files else heading)
     today, listed = query.today or date.max, []
     # As the files are now: lines may have moved since.
     for path, entry in await asyncio.to_thread(_read, context.workspace, list(dict.fromkeys(row[0] for row in rows))):
         source = context.workspace.source_of(path)
         full = entry.id_in(source)
-        heading = next(iter(headings.get((path, full), [])), None)
-        del headings.get((path, full), [])[:1]
+        heading = in_order.popleft() if (in_order := headings.get((path, full))) else None
         if heading is not None:
             place = (path, entry.start_line, entry.end_line)
             origin = (source, date_of(path), heading)
@@ -76,7 +76,7 @@ def _read(workspace: Workspace, paths: list[str]) -> list[tuple[str, Entry]]:
             try:
                 text = decode(workspace.read(workspace.locate(path), folder))
             except (OSError, NotTextError):
-                continue  # removed since
+                continue  # removed since, or a notice names it
             found += [(path, entry) for entry in entries(text.split("\n")) if entry.has_id]
     return found
 

@@ -50,9 +50,7 @@ def _begins_tag(text: str, start: int) -> bool:
         return True
     seen = ""
     for index in range(start, len(text)):
-        letters = itertools.filterfalse(
-            unicodedata.combining, unicodedata.normalize("NFKD", text[index])
-        )  # without accents
+        letters = itertools.filterfalse(unicodedata.combining, unicodedata.normalize("NFKD", text[index]))
         for letter in "".join(letters).casefold():
             if letter.isascii():
                 seen += "" if letter in (" /\\_-" if seen else " /\\_") or not letter.isprintable() else letter

@@ -158,8 +158,8 @@ class _Prompt:
         if position in self._chosen:
             return True
         label = self._labels.get(chunk.chunk)
-        is_unsure = is_outdatable(chunk) or (self._is_past and "id" in chunk.metadata)
-        if label is None and is_unsure:  # the search did not judge it, so its label is unknown
+        is_uncertain = is_outdatable(chunk) or (self._is_past and "id" in chunk.metadata)
+        if label is None and is_uncertain:  # the search did not judge it, so its label is unknown
             return False
         if len(chunk.text) > LONGEST_TOKEN * max(self._left, 0) or (cost := self._cost(position, chunk)) > self._left:
             return not self._chosen and self._add_cut(position, chunk)
