@@ -19,7 +19,7 @@ FILES = {
     "team/entries.md": (
         "- red one\n  [tags: work, prompt cache; status: done; id: a1]\n- red two\n  [tag: #Straße; rating: 3]\n"
     ),
-    "team/inline.md": "red inline #CAFÉ #urgent/now, x#no `#include`\n",
+    "team/inline.md": "red inline #CAFÉ #urgent/now, x#no `#include` #हिन्दी\n",
     "logseq.md": "tags:: [[work]], #late\nstatus:: done\n\nred logseq\n",
     "archive/old.md": "---\ntags: work\n---\nred old\n",
     "2026-11-25.md": "red dated\n",
@@ -58,6 +58,8 @@ CASES = [
     ({"tag": "home/garden"}, [PLAN]),
     ({"tag": "gard"}, []),
     ({"tag": "strasse"}, [ENTRIES]),
+    ({"tag": "हिन्दी"}, [INLINE]),
+    ({"tag": "हिन्द"}, []),
     ({"tag": "prompt cache"}, [ENTRIES]),
     ({"tag": "late"}, [LOGSEQ]),
     ({"tag": "urgent"}, [INLINE]),

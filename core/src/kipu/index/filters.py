@@ -118,7 +118,7 @@ def has_inline_tag(text: str, tag: str) -> bool:
 
 @functools.lru_cache(maxsize=100)
 def _inline_tag(tag: str) -> re.Pattern[str]:
-    return re.compile(rf"(?<!\S)#{re.escape(tag)}(?![\w-])")
+    return re.compile(rf"(?<!\S)#{re.escape(tag)}(?![-\w\u0300-\u036f\u0900-\u0963\u0971-\u0df3\u0e31-\u0e4e])")
 
 
 # --- Properties ----------------------------------------------------------------------------------------------------
