@@ -15,6 +15,9 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 import numpy as np
+
+# Official builds send events about the process to Microsoft, and keep an id of the machine, unless this is set first.
+os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")
 import onnxruntime
 from tokenizers import Tokenizer
 

@@ -32,6 +32,15 @@ def embed_in_a_fork(texts: list[str]) -> list[list[float]]:
     return vectors
 
 
+def test_onnxruntime_neither_keeps_an_id_of_the_machine_nor_queues_events(tmp_path):
+    program = (
+        "import asyncio; from kipu_embedder_onnx import Onnx; asyncio.run(Onnx().embed(['a text'], role='document'))"
+    )
+    environment = {name: value for name, value in os.environ.items() if not name.startswith(("ORT_", "XDG_"))}
+    subprocess.run([sys.executable, "-c", program], env=environment | {"HOME": str(tmp_path)}, check=True)
+    assert list(tmp_path.rglob("*")) == []
+
+
 async def test_what_means_the_same_is_nearer_than_what_shares_words():
     query = (await Onnx().embed(["Which foods make her ill?"], role="query"))[0]
     documents = [
