@@ -37,7 +37,7 @@ FILE_WEIGHTS = {"vector": 0.45, "keyword": 0.25}
 
 MAX_WEIGHT = 1000
 
-SHARE_BEFORE, SHARE_AFTER = 0.3, 0.1
+SHARE_BEFORE, SHARE_AFTER = 0.4, 0.2
 """What a score by vectors of the entry before, and of the one after, counts in the order of chunks."""
 
 _PARAMETERS = 900  # of one statement: some builds of SQLite take no more than 999
@@ -129,8 +129,11 @@ class Hybrid(StrategyBase):
         confidences = {name: _confidence(query, scores[name], by_vectors=index.needs_vectors(name)) for name in found}
         weights = {name: self.weights[name] * confidence for name, confidence in confidences.items()}
         by_vectors = [name for name in found if index.needs_vectors(name)]
-        ranking = await _for_each(by_vectors, lambda name: _beside_neighbours(name, scores[name], chunks, query, index))
-        of_files = self._of_files(chunks, file_scores, confidences)
+        entries = [id for id, chunk in chunks.items() if is_entry(chunk.text)]
+        ranking = await _for_each(
+            by_vectors, lambda name: _beside_neighbours(name, scores[name], entries, query, index)
+        )
+        of_files = self._of_files(chunks, entries, file_scores, confidences)
         ranked = fuse(scores, weights, FUSIONS[self.fusion], of_files, ranking)
         shown = scores | {f"{name}.file": by_id for name, by_id in file_scores.items()}
         return [
@@ -141,13 +144,14 @@ class Hybrid(StrategyBase):
     def _of_files(
         self,
         chunks: Mapping[int, StoredChunk],
+        entries: Sequence[int],
         scores: Mapping[str, Mapping[int, float]],
         confidences: Mapping[str, float],
     ) -> FileScores | None:
         if not scores:
             return None
         weights = {name: self.file_weights[name] * confidences[name] for name in scores}
-        return FileScores({id: chunk.path for id, chunk in chunks.items()}, scores, weights)
+        return FileScores({id: chunk.path for id, chunk in chunks.items()}, scores, weights, frozenset(entries))
 
 
 async def _for_each(names: Iterable[str], ask: Callable[[str], Awaitable[Answer]]) -> dict[str, Answer]:
@@ -177,7 +181,7 @@ async def _score(
 
 
 async def _beside_neighbours(
-    name: str, scores: Mapping[int, float], chunks: Mapping[int, StoredChunk], query: Query, index: Arms
+    name: str, scores: Mapping[int, float], entries: Sequence[int], query: Query, index: Arms
 ) -> Mapping[int, float]:
     """Return a strategy's scores of chunks; of an entry, with shares of those of the entries before and after it.
 
@@ -185,7 +189,7 @@ async def _beside_neighbours(
     of what is above the mean: else any entry would come before prose, whose vector says it already.
     """
     neighbours: list[Any] = []
-    ids = [id for id in scores if is_entry(chunks[id].text)]
+    ids = [id for id in entries if id in scores]
     for start in range(0, len(ids), _PARAMETERS):
         some = ids[start : start + _PARAMETERS]
         neighbours += await index.connection.execute_fetchall(

@@ -55,6 +55,9 @@ _DISCOUNT = 0.75
 files than without looking at files; with 0.5, the lines that answer come later.
 """
 
+_SHARE_OF_ENTRIES = 0.5
+"""What a file counts for one of its entries: they are about many things, and prose about one."""
+
 _NOISE = 1e-9
 """What a standard deviation is above, unless all scores are equal, and the rest is rounding."""
 
@@ -77,11 +80,15 @@ FUSIONS: Mapping[str, Callable[[Scores], Scores]] = {
 
 
 class FileScores(NamedTuple):
-    """Scores of the whole files of chunks: the file of each chunk, and the scores and the weight of each strategy."""
+    """Scores of the whole files of chunks: the file of each chunk, and the scores and the weight of each strategy.
+
+    ``entries`` are the ids of those chunks that are entries.
+    """
 
     files: Mapping[int, str]
     scores: Mapping[str, Scores]
     weights: Mapping[str, float]
+    entries: frozenset[int] = frozenset()
 
 
 def fuse(
@@ -123,6 +130,7 @@ def _shifts(of_files: FileScores, ranked: Sequence[int]) -> Scores:
     for id in ranked:
         file = of_files.files[id]
         value = math.fsum(of_files.weights[name] * each for name, each in _at(standard, id).items())
+        value *= _SHARE_OF_ENTRIES if id in of_files.entries else 1.0
         # Bounded: one file that is like no other says no more than one that is clearly better.
         bounded = _MAX_SHIFT * math.tanh(value / _MAX_SHIFT)
         # A file that lowers lowers all of its chunks alike: else the worse ones would overtake the better.

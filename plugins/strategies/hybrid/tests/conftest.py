@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 
-def stored(id: int, path: str) -> StoredChunk:
-    return StoredChunk(id, f"chunk {id}", path, "memory", None, id, id, "", 0, f"- text {id}", "")
+def stored(id: int, path: str, mark: str) -> StoredChunk:
+    return StoredChunk(id, f"chunk {id}", path, "memory", None, id, id, "", 0, f"{mark}text {id}", "")
 
 
 @attrs.define
@@ -24,7 +24,7 @@ class Answers:
 
     ``judgements`` are a strategy's scores of chunks that it did not find, and ``files`` those of files. A chunk is in
     the file that ``paths`` gives by its id, or else in one that all others are in. ``neighbours`` are ids of two
-    chunks, how far the second is from the first, and its text. Only "vector" needs vectors.
+    chunks, how far the second is from the first, and its text. ``mark`` begins each text. Only "vector" needs vectors.
     """
 
     found: Mapping[str, Mapping[int, float] | None]
@@ -32,6 +32,7 @@ class Answers:
     files: Mapping[str, Mapping[str, float]] = attrs.field(factory=dict)
     paths: Mapping[int, str] = attrs.field(factory=dict)
     neighbours: Sequence[tuple[int, int, int, str]] = ()
+    mark: str = ""
     asked: list[str] = attrs.field(factory=list)
     asked_of_files: list[str] = attrs.field(factory=list)
 
@@ -52,7 +53,7 @@ class Answers:
             return None
         ranked = sorted(scores.items(), key=lambda pair: (-pair[1], pair[0]))
         return [
-            Hit(stored(id, self.paths.get(id, "memory/notes.md")), score, {strategy: score})
+            Hit(stored(id, self.paths.get(id, "memory/notes.md"), self.mark), score, {strategy: score})
             for id, score in ranked[: query.limit]
         ]
 
