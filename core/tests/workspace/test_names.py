@@ -29,6 +29,19 @@ async def test_a_name_is_the_same_composed_or_not(config, workspace, write, disk
     assert sorted(os.listdir(workspace / "memory")) == [disk]
 
 
+@pytest.mark.parametrize(("disk", "named"), [(NFC, NFD), (NFD, NFC)], ids=ascii)
+@pytest.mark.parametrize("scope", [None, "people"])
+async def test_a_name_from_the_memory_on_is_the_same_composed_or_not(config, write, disk, named, scope):
+    write(f"memory/people/{disk}.md", "- valkey\n- redis\n")
+    path = f"{named}.md" if scope else f"people/{named}.md"
+    async with Memory(config(), scope=scope) as memory:
+        assert await memory.read(path, 1) == "- valkey"
+        assert (await memory.edit("tea", path=path, start=1)).path == f"memory/people/{disk}.md"
+        assert (await memory.forget(path=path, start=1)).path == f"memory/people/{disk}.md"
+        assert (await memory.move(path.replace(".md", "2.md"), path=path)).path.startswith("memory/people/")
+        assert [each.path for each in await memory.files()] == [f"memory/people/{named}2.md"]
+
+
 async def test_a_file_is_named_from_the_workspace_or_from_the_memory(memory, write, workspace):
     write("memory/ops.md", "- valkey\n- redis\n- tea\n")
     assert await memory.read("ops.md", 1) == await memory.read("memory/ops.md", 1) == "- valkey"

@@ -105,8 +105,8 @@ def _as_written(context: Context, name: str) -> str:
     # A scope learns nothing of files that it does not see.
     if workspace.covers(name) or os.path.isabs(name) or not scope.sees(workspace.plain_name_of(full)):
         return name
-    is_free = scope.label is not None or not os.path.lexists(workspace.root / name)
-    return full if is_free and os.path.isfile(workspace.root / full) else name
+    is_free = scope.label is not None or not os.path.lexists(workspace.root / workspace.plain_name_of(name))
+    return full if is_free and os.path.isfile(workspace.root / workspace.plain_name_of(full)) else name
 
 
 def _check_unicode(name: str) -> None:
