@@ -71,6 +71,16 @@ def test_a_folder_that_is_named_is_enough_to_remember_in(kipu, here, tmp_path):
     assert kipu("search", "tea", "-w", str(folder)).code == 0
 
 
+@pytest.mark.parametrize("arguments", [["search", "tea"], ["status"], ["index"], ["remember", "tea"]])
+def test_the_folder_of_the_memories_is_not_taken_for_a_workspace(kipu, project, arguments):
+    (project / "kipu.toml").touch()
+    done = kipu(*arguments, "-w", str(project / "memory"))
+    assert done.code == 3
+    assert f"the workspace is the folder above: {project}\n" in done.err
+    assert "kipu init" not in done.err
+    assert not (project / "memory/memory").exists()
+
+
 def test_the_environment_names_a_workspace_unless_the_command_line_does(kipu, here, tmp_path, monkeypatch):
     folder = tmp_path / "named"
     folder.mkdir()

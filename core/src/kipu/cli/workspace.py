@@ -79,8 +79,19 @@ def require_memory(memory: Memory) -> None:
         is_there = Workspace(root, files.paths).has_memory or (root / HIDDEN_FOLDER / INDEX_FILE).exists()
     else:
         is_there = command not in _ADDING or is_named() or any((root / name).exists() for name in _MARKS)
+        is_there = is_there and not _is_memory_folder(root)
     if not is_there:
         raise WorkspaceNotFoundError(f"{no_memory(root)}{'' if is_named() else _foreign(root)}")
+
+
+def _is_memory_folder(folder: Path) -> bool:
+    """Return whether a folder is that of the memories of a workspace, and no workspace itself."""
+    is_workspace = any((folder / name).exists() for name in _MARKS)
+    return (
+        folder.name == MEMORY_FOLDER
+        and not is_workspace
+        and any((folder.parent / name).exists() for name in _MARKS[:2])
+    )
 
 
 def _foreign(current: Path) -> str:

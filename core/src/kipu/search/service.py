@@ -13,6 +13,7 @@ from ..index.queries import file_infos, sources
 from ..index.recovery import IndexReplacedError, recovering
 from ..markdown import leading_headings
 from ..types import SearchResult, SearchResults
+from ..workspace.paths import MEMORY_FOLDER
 from .pipeline import Pipeline, build_pipeline, fallback, run_pipeline
 from .query import unknown_source, unmatched_filters
 from .snippets import snippet
@@ -176,6 +177,8 @@ class SearchService:
 
 def no_memory(root: Path) -> str:
     """Return a sentence for a workspace without memory files."""
+    if root.name == MEMORY_FOLDER:  # its user may have named the folder of the memories themselves
+        return f"{root} has no folder memory/. If it is that folder, the workspace is the folder above: {root.parent}"
     return f"There is no memory here yet: {root} has no folder memory/. Create one with: kipu init"
 
 
