@@ -37,7 +37,7 @@ FILE_WEIGHTS = {"vector": 0.45, "keyword": 0.25}
 
 MAX_WEIGHT = 1000
 
-SHARE_BEFORE, SHARE_AFTER = 0.4, 0.2
+SHARE_BEFORE, SHARE_AFTER = 0.2, 0.1
 """What a score by vectors of the entry before, and of the one after, counts in the order of chunks."""
 
 _PARAMETERS = 900  # of one statement: some builds of SQLite take no more than 999
@@ -73,7 +73,7 @@ class Hybrid(StrategyBase):
 
     ``weights`` are the names of strategies with their weights; any installed one can be used. ``fusion`` says how the
     scores of a strategy are made comparable with those of the others before the weighted mean is taken:
-    ``score-and-rank`` counts standard deviations from the mean and adds 1.75 / rank, ``reciprocal-rank`` looks at ranks
+    ``score-and-rank`` counts standard deviations from the mean and adds 1.5 / rank, ``reciprocal-rank`` looks at ranks
     alone.
 
     ``file_weights`` say what a strategy's score of the whole file of a chunk counts. It changes the order from the
@@ -183,7 +183,7 @@ async def _score(
 async def _beside_neighbours(
     name: str, scores: Mapping[int, float], entries: Sequence[int], query: Query, index: Arms
 ) -> Mapping[int, float]:
-    """Return a strategy's scores of chunks; of an entry, with shares of those of the entries before and after it.
+    """Return a strategy's scores of chunks; of an entry, with shares of those of the chunks before and after it.
 
     The vector of an entry says nothing of what stands around it, such as the question that it answers. The shares are
     of what is above the mean: else any entry would come before prose, whose vector says it already.
@@ -193,18 +193,17 @@ async def _beside_neighbours(
     for start in range(0, len(ids), _PARAMETERS):
         some = ids[start : start + _PARAMETERS]
         neighbours += await index.connection.execute_fetchall(
-            "SELECT one.id, other.id, other.position - one.position, other.text FROM kipu_chunks AS one "
+            "SELECT one.id, other.id, other.position - one.position FROM kipu_chunks AS one "
             "CROSS JOIN kipu_chunks AS other ON other.file_id = one.file_id "
             "AND other.position IN (one.position - 1, one.position + 1) "
             f"WHERE one.id IN ({', '.join('?' * len(some))})",
             some,
         )
-    neighbours = [row for row in neighbours if is_entry(row[3])]
-    others = {row[1] for row in neighbours} - scores.keys()
+    others = {other for _, other, _ in neighbours} - scores.keys()
     known = {**await index.score(name, query, list(others)), **scores} if others else scores
     mean = sum(scores.values()) / max(len(scores), 1)
     ranking = dict(scores)
-    for id, other, distance, _ in neighbours:
+    for id, other, distance in neighbours:
         ranking[id] += (SHARE_BEFORE if distance < 0 else SHARE_AFTER) * (known.get(other, mean) - mean)
     return ranking
 

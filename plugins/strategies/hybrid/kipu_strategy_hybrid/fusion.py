@@ -6,7 +6,7 @@ from the mean (M. Montague and J. A. Aslam, "Relevance score normalization for m
 learning methods", 2009, with k = 60). The fused score is their weighted mean over the strategies that can score the
 chunk.
 
-The default, `score_and_rank`, adds 1.75 / rank to the standard deviations. Scores tell how much better a chunk is, but
+The default, `score_and_rank`, adds 1.5 / rank to the standard deviations. Scores tell how much better a chunk is, but
 at the top they are often close to a tie, which the other strategy would turn round for no good reason: the rank lets a
 strategy keep what it puts first.
 
@@ -39,7 +39,7 @@ __all__ = ["FUSIONS", "PINNED", "FileScores", "fuse", "score_and_rank"]
 
 _RANK_CONSTANT = 60
 
-_RANK_BONUS = 1.75
+_RANK_BONUS = 1.5
 """What the first place is worth, in standard deviations. From 1 to 2 our figures hardly differ; without
 it, a set whose questions name what they ask for loses three of a hundred first places that words alone get right.
 """
@@ -55,7 +55,7 @@ _DISCOUNT = 0.75
 files than without looking at files; with 0.5, the lines that answer come later.
 """
 
-_SHARE_OF_ENTRIES = 0.5
+_SHARE_OF_ENTRIES = 0.25
 """What a file counts for one of its entries: they are about many things, and prose about one."""
 
 _NOISE = 1e-9

@@ -24,14 +24,14 @@ class Answers:
 
     ``judgements`` are a strategy's scores of chunks that it did not find, and ``files`` those of files. A chunk is in
     the file that ``paths`` gives by its id, or else in one that all others are in. ``neighbours`` are ids of two
-    chunks, how far the second is from the first, and its text. ``mark`` begins each text. Only "vector" needs vectors.
+    chunks, and how far the second is from the first. ``mark`` begins each text. Only "vector" needs vectors.
     """
 
     found: Mapping[str, Mapping[int, float] | None]
     judgements: Mapping[str, Mapping[int, float]] = attrs.field(factory=dict)
     files: Mapping[str, Mapping[str, float]] = attrs.field(factory=dict)
     paths: Mapping[int, str] = attrs.field(factory=dict)
-    neighbours: Sequence[tuple[int, int, int, str]] = ()
+    neighbours: Sequence[tuple[int, int, int]] = ()
     mark: str = ""
     asked: list[str] = attrs.field(factory=list)
     asked_of_files: list[str] = attrs.field(factory=list)
@@ -40,7 +40,7 @@ class Answers:
     def connection(self) -> Answers:
         return self
 
-    async def execute_fetchall(self, statement: str, ids: Sequence[int]) -> list[tuple[int, int, int, str]]:
+    async def execute_fetchall(self, statement: str, ids: Sequence[int]) -> list[tuple[int, int, int]]:
         return [row for row in self.neighbours if row[0] in ids]
 
     def needs_vectors(self, strategy: str) -> bool:

@@ -62,8 +62,8 @@ async def test_a_chunk_without_a_vector_is_scored_by_its_words_alone(answers):
 async def test_a_chunk_comes_earlier_if_its_neighbours_mean_what_is_asked_for(answers):
     found = {"vector": {1: 0.5, 2: 0.48}, "keyword": {1: 0.5, 2: 0.5}}
     alone, beside, after, prose = [
-        await Hybrid().search(query(), answers(found, {"vector": {9: 0.9}}, neighbours=neighbours, mark="- "))
-        for neighbours in ([], [(2, 9, -1, "- x")], [(2, 9, 1, "- x")], [(2, 9, -1, "x")])
+        await Hybrid().search(query(), answers(found, {"vector": {9: 0.9}}, neighbours=neighbours, mark=mark))
+        for neighbours, mark in (([], "- "), ([(2, 9, -1)], "- "), ([(2, 9, 1)], "- "), ([(2, 9, -1)], ""))
     ]
     assert [ids(hits) for hits in (alone, beside, after, prose)] == [[1, 2], [2, 1], [2, 1], [1, 2]]
     assert [dict(hit.scores) for hit in beside] == [{"vector": 0.48, "keyword": 0.5}, {"vector": 0.5, "keyword": 0.5}]
@@ -170,13 +170,13 @@ async def test_a_better_file_counts_as_much_as_its_weight_says(answers):
     assert ids(await Hybrid(file_weights={"keyword": 1}).search(query(), index)) == [1, 2, 3, 6, 4, 5, 7, 8]
 
 
-async def test_a_file_counts_half_for_its_entries(answers):
+async def test_a_file_counts_a_quarter_for_its_entries(answers):
     prose, entries = (
         answers({"vector": FALLING, "keyword": FALLING}, files=OF_FILES, paths=PATHS, mark=mark) for mark in ("", "- ")
     )
-    half = ids(await Hybrid(file_weights={"keyword": 0.25}).search(query(), prose))
-    assert ids(await Hybrid(file_weights={"keyword": 0.5}).search(query(), entries)) == half
-    assert ids(await Hybrid(file_weights={"keyword": 0.25}).search(query(), entries)) != half
+    quarter = ids(await Hybrid(file_weights={"keyword": 0.25}).search(query(), prose))
+    assert ids(await Hybrid(file_weights={"keyword": 1}).search(query(), entries)) == quarter
+    assert ids(await Hybrid(file_weights={"keyword": 0.25}).search(query(), entries)) != quarter
 
 
 async def test_a_file_that_is_like_no_other_cannot_lift_what_is_worth_nothing(answers):
