@@ -336,7 +336,7 @@ def test_lines_are_removed_with_headings_only(data, draw):
     assume(file.lines)
     start = draw.draw(st.integers(1, len(file.lines)))
     end = draw.draw(st.integers(start, len(file.lines)))
-    changed = remove(file, Target("", "", start, end, "\n".join(file.plain_lines[start - 1 : end])))
+    changed, headings = remove(file, Target("", "", start, end, "\n".join(file.plain_lines[start - 1 : end])))
     lines = changed.lines if changed is not None else []
     rest = filter(str.strip, [*file.lines[: start - 1], *file.lines[end:]])
     # The lines that are left are some of the others, in order; the rest are headings. Blank ones do not count.
@@ -347,7 +347,9 @@ def test_lines_are_removed_with_headings_only(data, draw):
             waiting = next(left, None)
         else:
             assert line.startswith("#"), (line, lines)
+            headings.remove(line.rstrip("\r\n"))
     assert waiting is None
+    assert headings == []
     assert changed is None or changed.encoding == file.encoding
 
 
@@ -383,7 +385,7 @@ def test_a_long_file_of_anything_can_be_changed(unit):
     file = TextFile.parse((unit * 40_000).encode())
     changed, line = append(file, ["- new"])
     assert changed.plain_lines[line - 1] == "- new"
-    assert remove(changed, Target("", "", line, line, "- new")) is not None
+    assert remove(changed, Target("", "", line, line, "- new"))[0] is not None
 
 
 @pytest.mark.parametrize("unit", [" ", "\t", "#", " #", "# ", "x ", "> ", "- ", "`", "日"])

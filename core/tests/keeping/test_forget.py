@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import shutil
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import attrs
@@ -79,13 +80,15 @@ async def test_another_file_that_cannot_be_read_is_named(memory, write):
     assert any("memory/b.md cannot be read" in notice for notice in receipt.notices)
 
 
-async def test_headings_that_go_with_a_text_are_named(memory, write, workspace):
-    write("memory/a.md", "# Rooms\n\n## Cellar\n\nonly a line here\n\n## Attic\n\nanother\n")
-    receipt = await memory.forget(path="memory/a.md", start=5)
-    assert "Nothing was left below ## Cellar, so it was removed too." in receipt.notices
-    assert (workspace / "memory/a.md").read_text() == "# Rooms\n\n## Attic\n\nanother\n"
-    receipt = await memory.forget(path="memory/a.md", start=5)
-    assert "Nothing was left below # Rooms and ## Attic, so it was removed too." in receipt.notices
+@pytest.mark.parametrize("call", [Memory.forget, partial(Memory.move, to="b.md")], ids=["forget", "move"])
+async def test_headings_and_files_that_go_with_a_text_are_named(memory, write, workspace, call):
+    write("memory/a.md", "# Rooms\n\n## Notes\n\nonly a line here\n\n## Notes\n\nanother\n")  # headings may be equal
+    done = await call(memory, path="memory/a.md", start=5)
+    assert list(done.notices) == ["Nothing was left below ## Notes, so it was removed too."]
+    assert (workspace / "memory/a.md").read_text() == "# Rooms\n\n## Notes\n\nanother\n"
+    done = await call(memory, path="memory/a.md", start=5)
+    assert "Nothing was left below # Rooms and ## Notes, so it was removed too." in done.notices
+    assert "Nothing was left in memory/a.md, so the file was removed." in done.notices
     assert not (workspace / "memory/a.md").exists()
 
 

@@ -62,7 +62,7 @@ async def edit(writer: Writer, text: str, named: Named) -> Note:
 
 
 @retried(FileChangedError, attempts=5)
-async def _reword(writer: Writer, targets: Sequence[Target], text: str) -> tuple[Place, str | None, str]:
+async def _reword(writer: Writer, targets: Sequence[Target], text: str) -> tuple[Place, str | None, str | None]:
     """Replace the lines of targets. Return where the first is now, the id of its entry, and the name of the change."""
     changes, places = [], []
     for (real, path), of_file in _by_file(targets):
@@ -145,7 +145,7 @@ async def move(writer: Writer, to: str | os.PathLike[str], named: Named) -> Note
 
 
 @retried(FileChangedError, attempts=5)
-async def _move_file(writer: Writer, target: Target, path: str, real: str) -> str:
+async def _move_file(writer: Writer, target: Target, path: str, real: str) -> str | None:
     if writer.context.workspace.is_link(target.path):
         raise MemoryFileError(f"{target.path} is reached by a symbolic link. Move the file that it leads to.")
     data, _ = await asyncio.to_thread(read_file, writer.context.workspace, target.real, target.path)
@@ -157,21 +157,24 @@ async def _move_file(writer: Writer, target: Target, path: str, real: str) -> st
 
 
 @retried(FileChangedError, attempts=5)
-async def _move_lines(writer: Writer, targets: Sequence[Target], path: str, real: str) -> tuple[Place, str | None, str]:
+async def _move_lines(
+    writer: Writer, targets: Sequence[Target], path: str, real: str
+) -> tuple[Place, str | None, str | None]:
     """Move lines to the end of another file. Return where they are there, the id of one entry, and the change."""
-    context, changes, places = writer.context, [], []
+    context, changes, places, notices = writer.context, [], [], []
     there, other = await asyncio.to_thread(read_file, context.workspace, real, path)
     for (old_real, old_path), of_file in _by_file(targets):
         data, file = await asyncio.to_thread(read_file, context.workspace, old_real, old_path)
-        rest: TextFile | None = file
+        rest, gone = _without(context, file, of_file)
+        notices += gone
         for target in reversed(of_file):
-            rest = remove(rest or TextFile([]), target)
             lines = dedent(target.text.split("\n"))
             changed, first = append(other, lines)
             other, place = await _keep_ids(context, file, target, changed, first, len(lines), path)
             places.append(place)
         changes.append(FileChange(old_real, data, None if rest is None else rest.data()))
     change = await writer.commit(FileChange(real, there, writer.encode(other, path)), *changes, kind="move")
+    context.notices.add(*notices)
     place = Place(path, places[0].start_line, places[-1].end_line)
     found = _overlapping(other, place)
     ids = await ids_of(context, [(path, entry) for entry in found])
@@ -182,10 +185,21 @@ async def _move_lines(writer: Writer, targets: Sequence[Target], path: str, real
 async def take_out(writer: Writer, target: Target) -> None:
     """Remove lines from their file. Call it with the lock held."""
     data, file = await asyncio.to_thread(read_file, writer.context.workspace, target.real, target.path)
-    rest = remove(file, target)
-    if rest is None and writer.context.workspace.is_link(target.path):
-        rest = TextFile([])  # a symlink leads to the file, which stays, without a text
+    rest, notices = _without(writer.context, file, [target])
     await writer.commit(FileChange(target.real, data, None if rest is None else rest.data()))
-    left = [] if rest is None else rest.plain_lines
-    if headings := [line for line in file.plain_lines[: target.start_line - 1] if line.strip() and line not in left]:
-        writer.context.notices.add(f"Nothing was left below {' and '.join(headings)}, so it was removed too.")
+    writer.context.notices.add(*notices)
+
+
+def _without(context: Context, file: TextFile, targets: Sequence[Target]) -> tuple[TextFile | None, list[str]]:
+    """Return a file without targets, None if it is to be removed; and sentences about what goes with them."""
+    rest: TextFile | None = file
+    headings: list[str] = []
+    for target in reversed(targets):
+        rest, above = remove(rest or TextFile([]), target)
+        headings = above + headings
+    notices = [f"Nothing was left below {' and '.join(headings)}, so it was removed too."] if headings else []
+    if rest is None and context.workspace.is_link(targets[0].path):
+        rest = TextFile([])  # a symlink leads to the file, which stays, without a text
+    elif rest is None:
+        notices.append(f"Nothing was left in {targets[0].path}, so the file was removed.")
+    return rest, notices

@@ -123,7 +123,7 @@ def replace(file: TextFile, start: int, end: int, new: Sequence[str]) -> TextFil
     return file._replace(lines=[*file.lines[: start - 1], *lines, *file.lines[end:]])
 
 
-def _remove_lines(file: TextFile, start: int, end: int) -> TextFile | None:
+def _remove_lines(file: TextFile, start: int, end: int) -> tuple[TextFile | None, list[str]]:
     """Remove lines, the headings above them that nothing is left below, and one of two blank lines around them.
 
     A heading that was above nothing before stays.
@@ -151,7 +151,10 @@ def _remove_lines(file: TextFile, start: int, end: int) -> TextFile | None:
     lines = [*file.lines[:first], *file.lines[last:]]
     while last >= len(file.lines) and lines and not lines[-1].strip():
         lines.pop()
-    return _separate(plain, last, file._replace(lines=lines), first) if any(line.strip() for line in lines) else None
+    headings = [line for line in plain[first : start - 1] if line.strip()]
+    if not any(line.strip() for line in lines):
+        return None, headings
+    return _separate(plain, last, file._replace(lines=lines), first), headings
 
 
 def _separate(before: Sequence[str], line: int, after: TextFile, at: int) -> TextFile:
@@ -211,14 +214,14 @@ def _kept_metadata(old: Sequence[str], new: Sequence[str]) -> list[str]:
     return [line] if len(with_line) == 1 and with_line[0].metadata == before[0].metadata else []
 
 
-def remove(file: TextFile, target: Target) -> TextFile | None:
+def remove(file: TextFile, target: Target) -> tuple[TextFile | None, list[str]]:
     """Return a file without the text of a target, and without the headings that nothing is left below.
 
     :raises FileChangedError: the lines of the target have changed.
-    :return: the file; None if nothing is left in it but blank lines.
+    :return: the file, None if nothing is left in it but blank lines; and those headings.
     """
     inside = check_target(file, target)
     rest = inside.replace(target.text, "", 1)
     if rest.strip():  # a chunk of a very long line
-        return replace(file, target.start_line, target.end_line, rest.split("\n"))
+        return replace(file, target.start_line, target.end_line, rest.split("\n")), []
     return _remove_lines(file, target.start_line, target.end_line)

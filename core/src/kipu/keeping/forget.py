@@ -246,8 +246,6 @@ async def _add_notices(context: Context, target: Target) -> None:
         id = entry.id_in(context.workspace.source_of(target.path))
         for place in await find_superseded(context, id, is_derived=id != entry.metadata.get("id")):
             context.notices.add(f"{place} names {id} as its successor, which does not exist any more.")
-    if not await asyncio.to_thread(context.workspace.root.joinpath(target.real).exists):
-        context.notices.add(f"Nothing was left in {target.path}, so the file was removed.")
     if await asyncio.to_thread((context.workspace.root / ".git").exists):
         context.notices.add("Kipu does not change what git has of the file: an earlier commit may still have the text.")
 
