@@ -282,9 +282,30 @@ async def test_a_record_writes_nothing_outside_the_workspace_although_the_config
     bring(str(tmp_path / "vault/a.md"))
     config = attrs.evolve(configured(workspace), files=FilesConfig(paths=[str(tmp_path / "vault")]))
     async with Memory(config) as memory:
-        with pytest.raises(MemoryFileError, match="outside the workspace"):
-            await memory.undo()
+        for name in (None, "0123abcd"):
+            with pytest.raises(QueryError, match="There is no change"):
+                await memory.undo(name)
     assert not (tmp_path / "vault/a.md").exists()
+
+
+async def test_changes_outside_the_workspace_do_not_hide_those_that_can_be_taken_back(workspace, tmp_path):
+    vault = tmp_path / "vault/a.md"
+    vault.parent.mkdir()
+    vault.write_text("- one\n- two\n", "utf-8")
+    (workspace / "memory").mkdir(exist_ok=True)
+    (workspace / "memory/link.md").symlink_to(vault)
+    config = attrs.evolve(configured(workspace), files=FilesConfig(paths=["memory", str(vault.parent)]))
+    async with Memory(config) as memory:
+        inside = await memory.remember("tea")
+        for call in (
+            memory.edit("- zwei", path=str(vault), start=2),
+            memory.edit("- eins", path="memory/link.md", start=1),
+            memory.move("b.md", path=str(vault), start=1),
+        ):
+            assert (await call).change is None
+        assert [change.name for change in await memory.changes()] == [inside.change]
+        assert (await memory.undo()).name == inside.change
+    assert vault.read_text("utf-8").startswith("- zwei\n")
 
 
 @pytest.mark.parametrize(

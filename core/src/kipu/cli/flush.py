@@ -149,4 +149,5 @@ async def compact_command(
     if dry_run:
         output.note(f"Would be written to {compacted.path}.")
     else:
-        output.note(f"Written to {compacted.path}. To undo: kipu undo {compacted.change}")
+        how = f" To undo: kipu undo {compacted.change}" if compacted.change else ""  # none outside the workspace
+        output.note(f"Written to {compacted.path}.{how}")

@@ -258,7 +258,8 @@ def _print_receipt(output: Output, receipt: Receipt) -> None:
 async def undo_command(output: Output, memory: Memory, *, change: str | None, is_list: bool, yes: bool) -> None:
     """Take back a change: of remember, edit, move, flush or compact.
 
-    Without CHANGE, the last one that was not taken back. What forget deleted does not come back.
+    Without CHANGE, the last one that was not taken back. What forget deleted does not come back, and changes of
+    files outside the workspace cannot be undone.
     """
     if is_list:
         _print_changes(output, await memory.changes())

@@ -157,8 +157,10 @@ class History:
         return None
 
     def _is_ours(self, patch: Patch) -> bool:
+        real = self.real_of(patch)
         return (
-            is_memory_file(self._context.workspace, self.real_of(patch))
+            is_inside(real, self._root)  # a cloned workspace may bring a record, and a kipu.toml that allows it
+            and is_memory_file(self._context.workspace, real)
             and patch.removed.encode("utf-8", "surrogateescape") is not None
             and _DIGEST.fullmatch(patch.before) is not None
             and _DIGEST.fullmatch(patch.after) is not None
@@ -189,7 +191,7 @@ class History:
             if record.name == name or (name is None and not record.kind.startswith(UNDONE)):
                 return record
         if name is None:
-            raise QueryError("There is no change to undo.")
+            raise QueryError("There is no change to undo. Changes of files outside the workspace are not kept.")
         raise QueryError(
             f'There is no change "{name}". It may have been taken back, or be too old: Kipu keeps the last {_KEPT}. To '
             "list them: kipu undo --list"
@@ -199,16 +201,11 @@ class History:
         """Return what brings the files of a change back.
 
         :raises FileChangedError: one of them has changed since.
-        :raises MemoryFileError: one is outside the workspace, or cannot be read; or the record is damaged.
+        :raises MemoryFileError: one cannot be read, or the record is damaged.
         """
         changes = []
         for patch in reversed(record.files):  # what was removed last comes back first: a text is never in no file
             real, name = self.real_of(patch), self.name_of(patch)
-            if not is_inside(real, self._root):  # a cloned workspace may bring a record, and a kipu.toml that allows it
-                raise MemoryFileError(
-                    f"{name} is outside the workspace, where Kipu undoes no change. Edit it by hand, or undo another "
-                    "change: kipu undo --list"
-                )
             data, _ = read_file(self._context.workspace, real, name)
             if digest(data) != patch.after:
                 raise FileChangedError(

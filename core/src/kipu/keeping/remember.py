@@ -151,7 +151,7 @@ async def _add(
     kind: str,
     old: Target | None = None,
     id: str = "",
-) -> tuple[list[Place], str]:
+) -> tuple[list[Place], str | None]:
     """Append entries to a file, and mark the entry that they supersede.
 
     Return where they are, and the name of the change.
@@ -205,7 +205,7 @@ async def _keep_duplicate(
     return Note(place.path, place.start_line, place.end_line, text, chunk, place, id=id, change=change)
 
 
-async def _supersede_by_existing(writer: Writer, place: Place, old: Target) -> str:
+async def _supersede_by_existing(writer: Writer, place: Place, old: Target) -> str | None:
     real = writer.context.workspace.locate(place.path)
     if old.real == real and place.start_line <= old.start_line <= place.end_line:
         raise QueryError(f"{place} says that already: an entry cannot supersede itself.")
@@ -215,7 +215,7 @@ async def _supersede_by_existing(writer: Writer, place: Place, old: Target) -> s
 
 
 @retried(FileChangedError, attempts=5)
-async def _mark(writer: Writer, place: Place, real: str, old: Target) -> str:
+async def _mark(writer: Writer, place: Place, real: str, old: Target) -> str | None:
     """Mark an entry as superseded by one that exists, which gets an id if it has none."""
     data, file = await asyncio.to_thread(read_file, writer.context.workspace, real, place.path)
     new = next((entry for entry in entries(file.plain_lines) if entry.start_line == place.start_line), None)

@@ -60,8 +60,8 @@ class Transactions:
 
     # --- a transaction ---------------------------------------------------------------------------------------------
 
-    def commit(self, changes: Sequence[FileChange], kind: str = "", undoes: str = "") -> str:
-        """Make all changes or none. Return the name by which they can be undone.
+    def commit(self, changes: Sequence[FileChange], kind: str = "", undoes: str = "") -> str | None:
+        """Make all changes or none. Return the name by which they can be undone; None if one is outside the workspace.
 
         :param kind: what made them; "" if they cannot be undone.
         :param undoes: the change that they take back.
@@ -77,7 +77,7 @@ class Transactions:
                 prepare(change, steps[-1].temporary)
             for step in steps:
                 check_unchanged(step)
-            if kind:
+            if kind and all(map(self._is_inside, steps)):
                 record = self.history.begin(changes, kind, undoes)
             if len(steps) > 1:
                 self._write_journal(steps)
@@ -97,7 +97,7 @@ class Transactions:
                 raise MemoryFileError(f"{_reason(error)} Nothing was changed.") from error
             raise
         if record is None:
-            return ""
+            return None
         self.history.keep(record)
         return record.name
 

@@ -81,8 +81,10 @@ class Writer:
                 async with self.lock.acquire(wait=0):
                     await shielded(asyncio.to_thread(self.transactions.recover))
 
-    async def commit(self, *changes: FileChange, kind: str = "", undoes: str = "") -> str:
-        """Make all changes or none, and return the name by which they can be undone. Call it with the lock held.
+    async def commit(self, *changes: FileChange, kind: str = "", undoes: str = "") -> str | None:
+        """Make all changes or none. Call it with the lock held. Return the name by which they can be undone.
+
+        It is None if one is outside the workspace: such a change is not recorded.
 
         :param kind: what makes them; "" if they cannot be undone.
         :param undoes: the change that they take back.

@@ -82,8 +82,8 @@ class Note:
     ``chunk`` is the name of its chunk, and None where that has its neighbours too: then it is named by its lines,
     ``str(note.place)``. ``duplicate_of`` is where the same was written before: then nothing was written, and the
     lines are those of that place. ``similar`` are places that say nearly the same, which are kept. ``id`` is the
-    entry's where it has one. ``replaced`` is what an edit replaced. ``change`` names the change for `Memory.undo`.
-    ``notices`` are sentences for people, such as what was redacted.
+    entry's where it has one. ``replaced`` is what an edit replaced. ``change`` names the change for `Memory.undo`, and
+    is None if a file of it is outside the workspace. ``notices`` are sentences for people, such as what was redacted.
     """
 
     path: str
