@@ -311,6 +311,39 @@ async def test_a_search_without_results_says_what_it_could_not_look_at(config, w
 # --- files that cannot be read -------------------------------------------------------------------------------------
 
 
+@pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() == 0, reason="nothing is unreadable to root")
+@pytest.mark.parametrize(
+    ("locked", "named"),
+    [
+        ("memory/team", "memory/team/"),
+        ("memory", "memory/"),
+        ("docs", "docs/"),
+        ("disk", "disk/deep"),  # a configured path below it
+        ("linked", "memory/link"),  # to a folder below it
+        ("memory/team/a.md", "memory/team/a.md"),
+    ],
+)
+async def test_what_cannot_be_read_is_kept_and_not_called_missing(workspace, write, config, locked, named):
+    for path in ("memory/team/a.md", "docs/a.md", "disk/deep/a.md", "linked/deep/a.md"):
+        write(path, f"valkey in {path}")
+    (workspace / "memory/link").symlink_to("../linked/deep")
+    async with Memory(config(files={"paths": ["docs", "disk/deep"]})) as memory:
+        await memory.index()
+        mode = (workspace / locked).stat().st_mode
+        (workspace / locked).chmod(0)
+        try:
+            results = await memory.search("valkey")
+            report, status = await memory.index(prune=True), await memory.status()
+        finally:
+            (workspace / locked).chmod(mode)
+    assert (len(results), results.stale, results.pending) == (4, True, [])
+    assert results.notices == [f"{named} cannot be read: Permission denied."]
+    assert (report.removed, report.missing, report.pending) == (0, [], [])
+    assert (status.missing, status.pending, status.notices) == ([], [], [])
+    for found in (report.skipped, status.skipped):
+        assert [(file.path, file.reason) for file in found] == [(named, "cannot be read: Permission denied")]
+
+
 @posix
 def test_pipes_and_sockets_are_not_memory_files(workspace, write, monkeypatch):
     write("memory/note.md", "text")

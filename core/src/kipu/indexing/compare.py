@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
+import os
 import time
 from typing import TYPE_CHECKING
 
@@ -28,8 +30,8 @@ class Pending:
     """How the files on disk differ from the index.
 
     ``touched`` are files with the same content, whose time stamp the index does not have. ``missing`` are files whose
-    folder does not exist: the index keeps them. ``tables`` is true if a strategy's tables must be rebuilt. ``index_id``
-    names the index.
+    folder does not exist or cannot be read: the index keeps them. ``tables`` is true if a strategy's tables must be
+    rebuilt. ``index_id`` names the index.
     """
 
     scan: Scan
@@ -79,10 +81,14 @@ def compare(
                 if is_settled(found, now):
                     pending.touched.append(found)
                 continue
-        pending.changed.append(found)
+        if os.access(found.real, os.R_OK):
+            pending.changed.append(found)
+        else:
+            scan.add_unreadable(path, PermissionError(errno.EACCES, os.strerror(errno.EACCES)))
     for path, file in known.items():
         if path not in scan.files:
-            (pending.vanished if scan.covers(path) or prune else pending.missing).append(file)
+            is_gone = scan.covers(path) or (prune and scan.unreadable.keys().isdisjoint(folders_above(path)))
+            (pending.vanished if is_gone else pending.missing).append(file)
     return pending
 
 

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from ..index.database import Database
     from ..index.queries import Snapshot
     from ..index.strategy_tables import Select, StrategyTables
+    from ..types import SkippedFile
     from .compare import Pending
 
 OLD_PAGES = "index: old pages"  # that another process still reads
@@ -240,6 +241,9 @@ class Synchronizer:
                     for folder in missing
                 )
             )
+            unreadable = [file for name, file in pending.scan.unreadable.items() if scope.sees_folder(name)]
+            notices.add(*_reasons(unreadable))
+            missing += [file.path for file in unreadable]
             if not pending:
                 return Update(bool(missing), index_id=pending.index_id)
             unread = await self._index_before_search(indexer, pending, on_progress) if sync else None
@@ -265,10 +269,7 @@ class Synchronizer:
             return None
         await self._notify(report)
         unread = scope.seen(report.pending)
-        reasons = [file for file in report.skipped if file.path in unread]
-        if reasons:
-            more = f" Not indexed either: {len(reasons) - 1} more." if len(reasons) > 1 else ""
-            self._context.notices.add(f"{reasons[0].path} {reasons[0].reason}.{more}")
+        self._context.notices.add(*_reasons([file for file in report.skipped if file.path in unread]))
         return unread
 
     # --- after a write ---------------------------------------------------------------------------------------------
@@ -331,3 +332,9 @@ class Synchronizer:
             return []
         self._context.notices.add(f"{folder} cannot be deleted, and may have old texts. Delete it yourself.")
         return [f"{folder.parent.name}/{folder.name}"]
+
+
+def _reasons(skipped: Sequence[SkippedFile]) -> list[str]:
+    """Return a sentence that says why files are not indexed as they are; none if there are no such files."""
+    more = f" Not indexed either: {len(skipped) - 1:,} more." if len(skipped) > 1 else ""
+    return [f"{file.path} {file.reason}.{more}" for file in skipped[:1]]

@@ -20,14 +20,15 @@ if TYPE_CHECKING:
 class Scan:
     """The files on disk.
 
-    ``missing`` are configured places that do not exist or cannot be read. ``dangling`` are symbolic links to nothing:
-    perhaps to a folder of a disk that is not mounted.
+    ``missing`` are configured places that do not exist. ``dangling`` are symbolic links to nothing: perhaps to a folder
+    of a disk that is not mounted. ``unreadable`` has the files and folders that cannot be read, and why.
     """
 
     files: dict[str, FoundFile] = attrs.field(factory=dict)
     skipped: list[SkippedFile] = attrs.field(factory=list)
     missing: list[str] = attrs.field(factory=list)
     dangling: list[str] = attrs.field(factory=list)
+    unreadable: dict[str, SkippedFile] = attrs.field(factory=dict)
 
     def other_name_of(self, real: str) -> FoundFile | None:
         """Return the file that is the same by another hard link, if there is one."""
@@ -40,14 +41,15 @@ class Scan:
 
     def add_unreadable(self, name: str, error: OSError, ending: str = "") -> None:
         """Add a place that cannot be read: what the index has of it is kept."""
-        self.missing.append(name)
-        self.skipped.append(SkippedFile(printable(name) + ending, f"cannot be read: {error.strerror or error}"))
+        file = SkippedFile(printable(name) + ending, f"cannot be read: {error.strerror or error}")
+        self.unreadable[name] = file
+        self.skipped.append(file)
 
     def covers(self, path: str) -> bool:
         """Return whether the scan could have seen ``path``: not if its folder was missing or could not be read."""
-        if not self.missing and not self.dangling:
+        if not self.missing and not self.dangling and not self.unreadable:
             return True
-        return {*self.missing, *self.dangling}.isdisjoint(folders_above(path))
+        return {*self.missing, *self.dangling, *self.unreadable}.isdisjoint(folders_above(path))
 
 
 def scan_files(workspace: Workspace) -> Scan:
@@ -57,7 +59,12 @@ def scan_files(workspace: Workspace) -> Scan:
     """
     scan, walk = Scan(), _Walk(workspace)
     for root in workspace.roots:
-        if not os.path.exists(root):
+        try:
+            is_there = _exists(root)
+        except PermissionError as error:
+            scan.add_unreadable(workspace.name_of(root), error)
+            continue
+        if not is_there:
             scan.missing.append(workspace.name_of(root))
         elif os.path.islink(root):
             walk.links.append((workspace.name_of(root), root))
@@ -76,6 +83,17 @@ def scan_files(workspace: Workspace) -> Scan:
             scan.add_unreadable(name, error)
         walk.finish_folders(scan)
     return scan
+
+
+def _exists(path: str) -> bool:
+    """Return whether something is there; raise PermissionError if a folder above keeps that from being known."""
+    try:
+        os.stat(path)
+    except PermissionError:
+        raise
+    except OSError:
+        return False
+    return True
 
 
 class _Walk:
@@ -139,7 +157,7 @@ class _Walk:
         if self.workspace.excluded(name + ending) or self.workspace.excluded(self.workspace.name_of(real) + ending):
             return
         is_folder, named_as_file = os.path.isdir(real), is_memory_file_name(name.rpartition("/")[2])
-        if not os.path.exists(real):
+        if not _exists(real):
             if named_as_file or "." not in name:  # the link of a folder that is gone, or to itself
                 what = "file" if named_as_file else "folder"
                 scan.skipped.append(SkippedFile(printable(name), f"is a symbolic link to a {what} that does not exist"))
