@@ -140,7 +140,8 @@ class Keeping(RuleBasedStateMachine):
 
     @rule(which=pick, word=st.sampled_from(["alpha", "edited", "open", "\u6771\u4eac", "always"]))
     def search(self, which: int, word: str) -> None:
-        found = {result.path for result in self._memory(which).search(word, max_results=50)}
+        results = self._memory(which).search(word, max_results=50)
+        found = {place.path for result in results for place in (result, *result.also_in)}
         expected = {path for path, entries in self.model.items() for said in entries if word in said.lower().split()}
         assert found >= expected
         assert found <= {path for path, entries in self.model.items() if any(word in said.lower() for said in entries)}
