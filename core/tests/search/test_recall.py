@@ -7,7 +7,7 @@ import unicodedata
 
 import pytest
 from entry_chunks import EntryChunker
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from kipu import Memory
@@ -216,6 +216,7 @@ async def test_neither_can_the_name_of_a_file_or_a_heading(memory, write):
     ),
     budget=st.integers(1, 700),
 )
+@example(paragraphs=["", ""], budget=47)  # of two equal texts, the second fits without the label of the first
 async def test_no_budget_is_exceeded_and_quotations_can_be_removed_again(workspace, config, paragraphs, budget):
     text = "\n\n".join(f"valkey {paragraph}" for paragraph in paragraphs) + "\n"
     (workspace / "memory/a.md").write_text(text, "utf-8", newline="")

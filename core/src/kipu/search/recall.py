@@ -158,8 +158,9 @@ class _Prompt:
         if position in self._chosen:
             return True
         label = self._labels.get(chunk.chunk)
+        # What the search did not judge has no label; what surrounds a result is nothing without it.
         is_uncertain = is_outdatable(chunk) or (self._is_past and "id" in chunk.metadata)
-        if label is None and is_uncertain:  # the search did not judge it, so its label is unknown
+        if label is None and (is_uncertain or not self._chosen):
             return False
         if len(chunk.text) > LONGEST_TOKEN * max(self._left, 0) or (cost := self._cost(position, chunk)) > self._left:
             return not self._chosen and self._add_cut(position, chunk)
