@@ -261,6 +261,24 @@ async def test_lines_that_shift_do_not_change_what_an_id_names(memory, write):
 # --- superseding -----------------------------------------------------------------------------------------------------
 
 
+async def test_a_text_that_is_believed_again_gets_another_id(memory):
+    old = await memory.remember("Heron is hosted at Hetzner.", file="old.md")
+    new = await memory.remember("Heron is hosted at OVH.", supersedes=old.id)
+    back = await memory.remember("Heron is hosted at Hetzner.", supersedes=new.id)
+    assert len({old.id, new.id, back.id}) == 3
+    assert (
+        await memory.read(id=old.id)
+        == f"- Heron is hosted at Hetzner.\n  [superseded_by: {new.id}; valid_until: {memory.config.today()}]"
+    )
+    await memory.forget(id=old.id)
+    assert {entry.id: entry.outdated for entry in await memory.entries()} == {
+        new.id: f"superseded by {back.id}",
+        back.id: "",
+    }
+    last = await memory.remember("Heron is hosted at AWS.", supersedes=back.id)
+    assert [result.id for result in await memory.search("heron hosted") if not result.outdated] == [last.id]
+
+
 @pytest.mark.parametrize("by", ["id", "chunk", "place"])
 async def test_an_entry_is_superseded_by_any_of_its_names(memory, by):
     old = await memory.remember("The cache is Redis.")

@@ -71,7 +71,7 @@ async def remember(
             return await _keep_duplicate(writer, text, duplicate, old, known)
         if old is not None:
             await _check_not_superseded(context, old, known.get("id"))
-            known.setdefault("id", *await _ids(context, path, [format_entry(text, {})]))
+            known.setdefault("id", await _unused_id(context, *await _ids(context, path, [format_entry(text, {})])))
         similar = await asyncio.to_thread(find_similar, candidates, text)
         destination = _Destination(path, real, title)
         lines = format_entry(text, known)
@@ -125,6 +125,14 @@ async def add_entries(
         Note(path, place.start_line, place.end_line, text, chunk, id=id, change=change)
         for place, text, chunk, id in zip(places, new, chunks, ids, strict=True)
     ]
+
+
+async def _unused_id(context: Context, id: str) -> str:
+    """Return an id, or a longer one if it names an entry that says the same and is not believed any more."""
+    unused, number = id, 2
+    while await find_entry(context, unused):
+        unused, number = f"{id}{number}", number + 1
+    return unused
 
 
 async def _ids(context: Context, path: str, formatted: Sequence[Sequence[str]]) -> list[str]:
