@@ -81,7 +81,8 @@ def test_json_has_the_names_of_python(run):
     assert json.loads(out)["duplicate_of"]["path"] == f"memory/{today()}.md"
     _, out, _ = run("recall", "cache", "--json")
     recalled = json.loads(out)
-    assert recalled["results"] == [{"path": f"memory/{today()}.md", "start_line": 1, "end_line": 4}]
+    place = {"path": f"memory/{today()}.md", "start_line": 1, "end_line": 4}
+    assert recalled["results"] == [place | {"id": note["id"], "score": recalled["results"][0]["score"], "outdated": ""}]
     assert recalled["tokens"] > 0
     _, out, _ = run("read", f"memory/{today()}.md:3", "--json")
     assert json.loads(out)["text"] == "- Ada keeps the cache."

@@ -119,7 +119,8 @@ async def recall_command(output: Output, memory: Memory, *, query: tuple[str, ..
     """
     found: Recall = await _search(output, memory.recall, _read_query(query), options)
     if output.json:
-        results = [{"path": r.path, "start_line": r.start_line, "end_line": r.end_line} for r in found.results]
+        shown = ("path", "start_line", "end_line", "id", "score", "outdated")
+        results = [{name: getattr(result, name) for name in shown} for result in found.results]
         output.data({"text": found.text, "tokens": found.tokens, "results": results, "notices": found.results.notices})
     elif found:
         output.line(escape(found.text.rstrip("\n"), keep=LINES))
