@@ -116,14 +116,14 @@ COMPONENTS = 'must be a list of names such as "example", or of tables such as { 
         (
             "[search]\nmax_result = 3",
             'no option "search.max_result". Did you mean "max_results"? '
-            "It has: strategy, postprocessors, max_results, sync.",
+            "It has: strategy, postprocessors, max_results, sync, relation.",
         ),
         (
             "max_results = 3",
             'no option "max_results". It belongs below [search]. It has: files, index, search, writing, flush, sync, '
             "plugins, timezone.",
         ),
-        ("[search]\nzzz = 3", 'no option "search.zzz". It has: strategy, postprocessors, max_results, sync.'),
+        ("[search]\nzzz = 3", 'no option "search.zzz". It has: strategy, postprocessors, max_results, sync, relation.'),
         ("max = [", " is not valid TOML: Invalid value (at end of document)."),
     ],
 )

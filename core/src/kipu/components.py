@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from .errors import ConfigurationError, KipuError, PluginFailedError
 from .index.strategy_tables import indexed_strategies
 from .plugins.build import build_component, name_of
-from .plugins.kinds import FALLBACK_STRATEGY, KINDS
+from .plugins.kinds import FALLBACK_STRATEGY, KINDS, RELATION_STRATEGY
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -70,6 +70,15 @@ class Components:
             return self._config.search.strategy
         standard = self._standard("strategy")
         return standard[0] if len(standard) == len(KINDS["strategy"].standard) else FALLBACK_STRATEGY
+
+    @property
+    def relation_choice(self) -> Any:
+        """The strategy that completes the hits of the configured one, None if none does."""
+        choice = self._config.search.relation
+        if choice is None and RELATION_STRATEGY not in self._plugins.names("strategy"):
+            return None
+        choice = RELATION_STRATEGY if choice in (None, True) else choice
+        return choice if choice and name_of(choice) != name_of(self.strategy_choice) else None
 
     @property
     def postprocessor_choices(self) -> Sequence[Any]:
@@ -180,6 +189,10 @@ class Components:
         :param name: None for the configured one.
         """
         choice, where = (self.strategy_choice, "search.strategy") if name is None else (name, "strategy")
+        if name is None:
+            self.relation()
+        elif self.relation_choice is not None and name == name_of(self.relation_choice):
+            choice, where = self.relation_choice, "search.relation"
         name = name_of(choice)
         found: dict[str, StrategyAdapter] = {}
         self._collect(name, choice, where, found, ())
@@ -189,6 +202,25 @@ class Components:
             # An embedder may fail at any time: what is indexed by meaning is indexed by words as well.
             self._collect(FALLBACK_STRATEGY, FALLBACK_STRATEGY, "strategy", self._used, ())
         return name, found
+
+    def relation(self) -> StrategyAdapter | None:
+        """Return the strategy that completes the hits of the configured one, which is kept indexed from then on.
+
+        :raises ConfigurationError: it has no method for that.
+        """
+        choice = self.relation_choice
+        if choice is None:
+            return None
+        name = name_of(choice)
+        strategy = self._strategy(name, choice, "search.relation")
+        if not strategy.has("complete"):
+            raise ConfigurationError(
+                f'search.relation: the strategy "{name}" has no method "complete", so it cannot complete the hits of '
+                "another one (kipu.types.StrategyBase)."
+            )
+        self.generation += name not in self._used
+        self._used[name] = strategy
+        return strategy
 
     @property
     def has_fallback(self) -> bool:
@@ -204,13 +236,17 @@ class Components:
             raise ConfigurationError(f"{where}: a strategy cannot search with itself ({circle}).")
         if name in found:
             return
+        strategy = found[name] = self._strategy(name, choice, where)
+        for other in strategy.strategies:
+            self._collect(other, other, f'{where}, strategy "{name}"', found, (*above, name))
+
+    def _strategy(self, name: str, choice: Any, where: str) -> StrategyAdapter:
+        """Return the strategy of a name, which is built if it was neither used nor registered before."""
         strategy = (self._used | self._registered_strategies).get(name)
         if strategy is None:
             strategy = self._build_once("strategy", choice, where)
             indexed_strategies(self._used | {name: strategy})
-        found[name] = strategy
-        for other in strategy.strategies:
-            self._collect(other, other, f'{where}, strategy "{name}"', found, (*above, name))
+        return strategy
 
     @property
     def indexed(self) -> Mapping[str, StrategyAdapter]:

@@ -77,6 +77,9 @@ def _to_path(value: Any) -> Path:
 
 
 _component = Rule('a name such as "example", or a table such as { use = "example", ... }', _is_component)
+_component_or_flag = Rule(
+    f"{_component.expected}, or true or false", lambda value: isinstance(value, bool) or _is_component(value)
+)
 _components = Rule(
     'a list of names such as "example", or of tables such as { use = "example", ... }',
     lambda value: isinstance(value, (list, tuple)) and all(map(_is_component, value)),
@@ -147,6 +150,12 @@ class SearchConfig:
     )
     max_results: int = option(6, whole_number(1, MOST_RESULTS), "How many results a search returns at most.")
     sync: bool = option(True, boolean, "Whether a search first indexes what has changed on disk.")
+    relation: Any = option(
+        None,
+        optional(_component_or_flag),
+        "The strategy that completes what the configured one finds with what is related to it: a name, or a table with "
+        "`use` and its options; false for none. By default `graph`, if it is installed.",
+    )
 
 
 @attrs.frozen

@@ -234,6 +234,7 @@ class Memory:
         max_results: int | None = None,
         min_score: float | None = None,
         strategy: str | None = None,
+        relation: bool = True,
         source: str | Sequence[str] | None = None,
         tag: str | Sequence[str] | None = None,
         path: str | os.PathLike[str] | None = None,
@@ -256,6 +257,8 @@ class Memory:
         :param max_results: how many results at most; by default as configured (6).
         :param min_score: leave out results with a lower score in [0, 1].
         :param strategy: the strategy to use instead of the configured one.
+        :param relation: False leaves out what the strategy of ``[search] relation`` adds to what the configured one
+            finds: passages that answer together with another one, each with its ``chain``.
         :param source: search only files with this source label, or with one of several; ``archive`` is what was
             archived, which is searched only if it is asked for, and ``external`` all that is outside ``memory/``.
         :param tag: search only entries with this tag, or with all of several: their own, that of their file, or
@@ -297,6 +300,7 @@ class Memory:
         return await self._search.search(
             asked,
             strategy=strategy,
+            relation=relation,
             options=options,
             sync=self.config.search.sync if sync is None else sync,
             explain=explain,

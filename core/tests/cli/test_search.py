@@ -41,6 +41,7 @@ def test_search_as_json_has_the_names_of_python(kipu, write):
         "outdated": "",
         "also_in": [],
         "why": "",
+        "chain": [],
     }
 
 

@@ -248,7 +248,7 @@ def test_an_unknown_name_is_explained(site):
 
 def test_only_packages_of_kipu_itself_are_recommended(site):
     site.standard()
-    for name, package in (("hybrid", " It comes with: pip install kipu-strategy-hybrid"), ("graph", "")):
+    for name, package in (("hybrid", " It comes with: pip install kipu-strategy-hybrid"), ("colour", "")):
         with pytest.raises(PluginNotFoundError) as caught:
             Plugins().find("strategy", name)
         assert str(caught.value) == f'No strategy "{name}". Installed: keyword.{package}'

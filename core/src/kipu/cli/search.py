@@ -57,6 +57,7 @@ def _option(option: PerCallOption) -> click.Option:
 def search_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """Add what every search takes: a query, and the files to look in."""
     for decorator in (
+        click.option("--no-relation", "relation", flag_value=False, default=True, help="Show no paths across notes."),
         click.option("--as-of", metavar="DATE", help="What was believed on that day."),
         filter_options,
         click.argument("query", nargs=-1, required=True),
@@ -173,10 +174,12 @@ def print_result(output: Output, rank: int, result: SearchResult, *, full: bool 
         output.line(click.style(f"   outdated: {escape(result.outdated)}", fg="yellow"))
     if result.also_in:
         output.line(click.style(f"   also in: {escape(list_places(result.also_in))}", dim=True))
+    if result.chain:
+        output.line(click.style(f"   path: {escape(result.why)}", dim=True))
     for line in (result.text if full else result.snippet).split("\n"):
         output.line(f"   {escape(line, keep=LINES)}".rstrip())
     if result.explanation is not None:
-        _print_explanation(output, result.explanation, result.why)
+        _print_explanation(output, result.explanation, "" if result.chain else result.why)
     output.line()
 
 

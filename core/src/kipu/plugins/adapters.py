@@ -26,7 +26,7 @@ from .calls import Adapter
 if TYPE_CHECKING:
     import aiosqlite
 
-    from ..types import Arms, Chunk, Distillation, Document, Filtered, Hit, Message, Query, Role, Vectors
+    from ..types import Arms, Chunk, Distillation, Document, Filtered, Hit, Index, Message, Query, Role, Vectors
 
 _DEFAULT_WINDOW = 32_000  # tokens
 _text = Rule("a text", lambda value: isinstance(value, str) and value.encode() != b"")
@@ -139,6 +139,11 @@ class StrategyAdapter(Adapter):
         """Return its scores of whole files, by path."""
         check = partial(checks.scores, asked=set(paths))
         return await self.call("score_files", query, index, paths, doing="to score files", check=check)
+
+    async def complete(self, query: Query, index: Index, hits: Sequence[Hit]) -> list[Hit]:
+        """Return the hits of another strategy with its own between them, best first, each chunk once."""
+        check = partial(checks.ordered_hits, limit=query.limit)
+        return await self.call("complete", query, index, list(hits), doing="in this search", check=check)
 
     async def change_tables(self, method: str, connection: aiosqlite.Connection, *arguments: Any) -> None:
         """Call ``create``, ``add``, ``remove``, ``drop`` or ``scrub`` within a transaction."""

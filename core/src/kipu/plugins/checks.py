@@ -8,7 +8,7 @@ from contextvars import ContextVar
 from numbers import Real
 from typing import Any
 
-from ..types import Chunk, Distillation, Document, Filtered, Hit, StoredChunk
+from ..types import Chunk, Distillation, Document, Filtered, Hit, Step, StoredChunk
 
 _ROUNDING = 1e-9
 _MOST_TOKENS = 10**12  # a number of thousands of digits could not be read from a file again
@@ -87,9 +87,12 @@ def hits(answer: Any) -> list[Hit]:
             raise TypeError(f"the score of a hit, and those by strategy, are numbers, unlike {score!r} and {scores!r}")
         if not type(outdated) is type(why) is str:
             raise TypeError(f"outdated and why of a hit are texts, unlike {outdated!r} and {why!r}")
+        chain = tuple(items(hit.chain, 100))
+        if not all(type(step) is Step for step in chain):
+            raise TypeError(f"the chain of a hit is made of steps, unlike {chain!r}")
         if not 0 <= score <= 1:
             raise ValueError(f"it gave {hit.chunk.path} the score {score}; scores are between 0 and 1")
-        by_chunk.setdefault(hit.chunk.id, Hit(hit.chunk, score, scores, hit.vector, outdated, why))
+        by_chunk.setdefault(hit.chunk.id, Hit(hit.chunk, score, scores, hit.vector, outdated, why, chain))
     return list(by_chunk.values())
 
 

@@ -37,13 +37,24 @@ class Kind(NamedTuple):  # not attrs, whose import `kipu --help` can do without
 FALLBACK_STRATEGY = "keyword"
 """The strategy that answers where one that needs vectors cannot."""
 
+RELATION_STRATEGY = "graph"
+"""The strategy that completes what another one finds, if it is installed."""
+
 _STRATEGIES = ("hybrid", "vector", FALLBACK_STRATEGY)  # the first, if all of them are installed
 _EMBEDDERS = ("onnx", "litellm", "sentence-transformers")
 _STAGES = ("threshold", "decay", "mmr")
 _KINDS = (
     Kind("embedder", "embedder", "kipu_register_embedders", "Embedder", "embed", ("onnx",), _EMBEDDERS),
     Kind("chunker", "chunker", "kipu_register_chunkers", "Chunker", "chunk", ("markdown",), ("markdown",)),
-    Kind("strategy", "strategy", "kipu_register_strategies", "Strategy", "search", _STRATEGIES, _STRATEGIES),
+    Kind(
+        "strategy",
+        "strategy",
+        "kipu_register_strategies",
+        "Strategy",
+        "search",
+        _STRATEGIES,
+        (*_STRATEGIES, RELATION_STRATEGY),
+    ),
     Kind(
         "postprocessor",
         "post-processor",

@@ -69,7 +69,8 @@ async def why_absent(
     if reason is None:
         reason = _dropped(query, trace, path)
     if reason is None:
-        wider_query, strategy_alone = attrs.evolve(query, limit=MOST_RESULTS), attrs.evolve(pipeline, stages=[])
+        wider_query = attrs.evolve(query, limit=MOST_RESULTS)
+        strategy_alone = attrs.evolve(pipeline, stages=[], relation=None)
         wider = await run_pipeline(context, snapshot, wider_query, strategy_alone)
         reason = _too_far_down(query, pipeline, wider, path)
     return f"{path} is not among the results: {reason}."

@@ -35,12 +35,14 @@ LOWEST_SCORE = 0.005
 class Pipeline:
     """The chosen strategy by its name, all strategies that take part, by name, and the stages behind them.
 
-    ``temporary`` are those of them that were built for one search.
+    ``relation`` is the name of the one that completes the hits of the chosen one. ``temporary`` are those of them that
+    were built for one search.
     """
 
     name: str
     strategies: Mapping[str, StrategyAdapter]
     stages: Sequence[PostProcessorAdapter]
+    relation: str | None = None
     temporary: Sequence[Adapter] = ()
 
     @property
@@ -68,13 +70,19 @@ class SearchTrace:
     also_in: Mapping[int, Sequence[Place]] = attrs.field(factory=dict)
 
 
-def build_pipeline(context: Context, strategy: str | None, options: Mapping[str, Any]) -> Pipeline:
+def build_pipeline(
+    context: Context, strategy: str | None, options: Mapping[str, Any], *, relation: bool = True
+) -> Pipeline:
     """Return the configured pipeline, changed by the per-call options of a search.
 
     :param strategy: the name of a strategy to use instead of the configured one.
+    :param relation: whether another strategy completes the hits of the configured one.
     """
     components = context.components
     name, strategies = components.strategies(strategy)
+    completing = components.relation() if relation and strategy is None else None
+    if completing is not None:
+        strategies |= {completing.name: completing}
     stages = components.stages()
     temporary: list[Adapter] = []
     given: dict[tuple[str, str], list[tuple[PerCallOption, Any]]] = {}
@@ -95,7 +103,8 @@ def build_pipeline(context: Context, strategy: str | None, options: Mapping[str,
             temporary.append(changed)
         elif kind == "postprocessor":
             temporary.append(_switch_on(stages, registration, values, context.config.plugins.time_limit))
-    return Pipeline(name, strategies, [*stages, *components.registered_stages], temporary)
+    relation_name = completing.name if completing else None
+    return Pipeline(name, strategies, [*stages, *components.registered_stages], relation_name, temporary)
 
 
 def _switch_on(
@@ -115,7 +124,7 @@ def fallback(context: Context, pipeline: Pipeline) -> Pipeline:
     if not context.components.has_fallback:
         return pipeline
     name, strategies = context.components.strategies(FALLBACK_STRATEGY)
-    return attrs.evolve(pipeline, name=name, strategies=strategies)
+    return attrs.evolve(pipeline, name=name, strategies={**pipeline.strategies, **strategies})
 
 
 async def run_pipeline(context: Context, snapshot: Snapshot, query: Query, pipeline: Pipeline) -> SearchTrace:
@@ -127,12 +136,17 @@ async def run_pipeline(context: Context, snapshot: Snapshot, query: Query, pipel
     :raises PluginFailedError: one of them failed.
     """
     left_out: list[str] = []
-    hits = await _hits_of(context, snapshot, query, pipeline, left_out)
+    hits = await _ask(context, snapshot, query, pipeline, pipeline.strategy, left_out)
     if hits is None and pipeline.name != FALLBACK_STRATEGY:
         pipeline = fallback(context, pipeline)
-        hits = await _hits_of(context, snapshot, query, pipeline, left_out)
+        hits = await _ask(context, snapshot, query, pipeline, pipeline.strategy, left_out)
     hits = [hit for hit in await admit(snapshot, query, hits or ()) if hit.score >= LOWEST_SCORE]
     stages = [(pipeline.name, hits)]
+    if pipeline.relation is not None:
+        completing = pipeline.strategies[pipeline.relation]
+        completed = await _ask(context, snapshot, query, pipeline, completing, left_out, hits)
+        hits = hits if completed is None else await admit(snapshot, query, completed)
+        stages.append((pipeline.relation, hits))
     if query.as_of is not None or any(is_outdatable(hit.chunk) for hit in hits):
         hits = await by_validity(snapshot, query, hits)
         stages.append((VALIDITY, hits))
@@ -154,16 +168,26 @@ async def run_pipeline(context: Context, snapshot: Snapshot, query: Query, pipel
     return SearchTrace(distinct[: query.max_results], stages, bool(left_out), also_in)
 
 
-async def _hits_of(
-    context: Context, snapshot: Snapshot, query: Query, pipeline: Pipeline, left_out: list[str]
+async def _ask(
+    context: Context,
+    snapshot: Snapshot,
+    query: Query,
+    pipeline: Pipeline,
+    strategy: StrategyAdapter,
+    left_out: list[str],
+    completing: Sequence[Hit] | None = None,
 ) -> list[Hit] | None:
-    """Return the hits of the strategy, None if it is unavailable or its tables are stale."""
-    if not has_current_tables(snapshot, pipeline.strategy, query):
+    """Return the hits of a strategy, None if it is unavailable or its tables are stale.
+
+    :param completing: the hits of another strategy, which it completes.
+    """
+    if not has_current_tables(snapshot, strategy, query):
         left_out.append("")
         return None
-    strategy = pipeline.strategy
     async with IndexReader(context, snapshot, strategy, pipeline.strategies, left_out.append) as reader:
         try:
+            if completing is not None:
+                return await strategy.complete(query, reader, completing)
             return await strategy.search(query, reader)
         except UnavailableError as error:
             left_out.append(f"The {strategy.label} was left out: {error}")

@@ -78,6 +78,7 @@ async def recall(
             "To recall it anyway, set the lowest score to 0 (--min-score 0)."
         )
     given = {name: options[name] for name in ("tag", "where", "as_of") if name in options}
+    given["sources"] = service.context.scope.sources
     return await _render(service.database, results, make_query(query, max_results=1, **given), max_tokens)
 
 
@@ -85,7 +86,8 @@ async def _render(database: Database, results: SearchResults, query: Query, max_
     """Fill a budget with the results, in their order, and with those of their surroundings that pass the filters."""
     prompt, misses = _Prompt(results, query, max_tokens), 0
     async with database.reader() as connection:
-        order = await _order(connection, [result.chunk for result in results], max_tokens)
+        names = dict.fromkeys(name for each in results for name in (*(step.chunk for step in each.chain), each.chunk))
+        order = await _order(connection, [*names], max_tokens)
         passing = await passing_ids(connection, query, {id for id, *_ in order}, archived=False)
         wanted = [chunk for chunk in order if chunk[0] in passing]
         for start in range(0, len(wanted), _MOST_MISSES):
@@ -143,8 +145,14 @@ class _Prompt:
     def __init__(self, results: Sequence[SearchResult], query: Query, max_tokens: int) -> None:
         # What the label of a result says: those of adjacent chunks with the same label are one block.
         self._labels = {
-            result.chunk: {"outdated": result.outdated, "also": list_places(result.also_in)} for result in results
+            result.chunk: {
+                "outdated": result.outdated,
+                "also": list_places(result.also_in),
+                "path": result.why if result.chain else "",
+            }
+            for result in results
         }
+        self._chains = [[step.chunk for step in result.chain] for result in results if result.chain]
         self._query = query.text
         self._is_past = query.as_of is not None  # then what has an id may supersede what was valid
         self._chosen: dict[_Position, StoredChunk] = {}
@@ -217,9 +225,9 @@ class _Prompt:
 
     def text(self) -> str:
         """Return all of it; nothing if nothing fits. What is outdated is at the end, behind what supersedes it."""
-        files = {file: number for number, file in enumerate(dict.fromkeys(file for file, _ in self._chosen))}
+        files = self._files()
         blocks: list[list[StoredChunk]] = []
-        for file, place in sorted(self._chosen, key=lambda position: (files[position[0]], position[1])):
+        for file, place in sorted(self._chosen, key=lambda position: (files[position[0]], *position)):
             chunk = self._chosen[file, place]
             if not self._adjacent(chunk, file, place - 1):
                 blocks.append([])
@@ -228,13 +236,25 @@ class _Prompt:
         blocks.sort(key=lambda block: min(ranks.get(chunk.chunk, 0) for chunk in block))
         return "".join([OPENING, *map(self._block, blocks), CLOSING]) if blocks else ""
 
+    def _files(self) -> dict[int, float]:
+        """Return what orders the files: the best chunk of each, and the passages of a path right behind its first."""
+        files: dict[int, float] = {}
+        for file, _ in self._chosen:
+            files.setdefault(file, len(files))
+        file_of = {chunk.chunk: file for (file, _), chunk in self._chosen.items()}
+        for first, second in itertools.chain.from_iterable(map(itertools.pairwise, self._chains)):
+            if first in file_of and second in file_of:
+                place = files[file_of[first]]
+                files[file_of[second]] = min(files[file_of[second]], place + (1 - place % 1) / 2)
+        return files
+
     def _adjacent(self, chunk: StoredChunk, file: int, place: int) -> StoredChunk | None:
         """Return the chosen chunk at a place, if a chunk beside it belongs into its block."""
         other = self._chosen.get((file, place))
         return other if other and self._label(other) == self._label(chunk) else None
 
     def _label(self, chunk: StoredChunk) -> dict[str, str]:
-        return self._labels.get(chunk.chunk, {"outdated": "", "also": ""})
+        return self._labels.get(chunk.chunk, {"outdated": "", "also": "", "path": ""})
 
     def _block(self, chunks: Sequence[StoredChunk]) -> str:
         texts = [chunks[0].text, *(_continuation(before, chunk) for before, chunk in itertools.pairwise(chunks))]

@@ -38,7 +38,7 @@ class SearchService:
 
     context: Context
     synchronizer: Synchronizer
-    _pipelines: dict[tuple[str | None, int], Pipeline] = attrs.field(factory=dict, init=False)
+    _pipelines: dict[tuple[str | None, bool, int], Pipeline] = attrs.field(factory=dict, init=False)
 
     @property
     def database(self) -> Database:
@@ -51,6 +51,7 @@ class SearchService:
         query: Query,
         *,
         strategy: str | None,
+        relation: bool,
         options: Mapping[str, Any],
         sync: bool,
         explain: bool,
@@ -65,7 +66,7 @@ class SearchService:
         path = None if explain_path is None else posixpath.normpath(str(explain_path).replace("\\", "/"))
         if path is not None:
             self.context.scope.check(path, explain_path)
-        async with self._pipeline(strategy, options) as built:
+        async with self._pipeline(strategy, relation, options) as built:
             pipeline = built
             update = await self.synchronizer.before_search(sync=sync, on_progress=on_progress)
             pending_vectors, degraded = 0, False
@@ -117,12 +118,14 @@ class SearchService:
         return await ids_at(snapshot.connection, places, self.context.scope.sources)
 
     @contextlib.asynccontextmanager
-    async def _pipeline(self, strategy: str | None, options: Mapping[str, Any]) -> AsyncIterator[Pipeline]:
+    async def _pipeline(
+        self, strategy: str | None, relation: bool, options: Mapping[str, Any]
+    ) -> AsyncIterator[Pipeline]:
         """Yield the pipeline of a search: with options a new one, else that of an earlier search."""
-        known = None if options else self._pipelines.get((strategy, self.context.components.generation))
-        pipeline = known or build_pipeline(self.context, strategy, options)
+        known = None if options else self._pipelines.get((strategy, relation, self.context.components.generation))
+        pipeline = known or build_pipeline(self.context, strategy, options, relation=relation)
         if not options:
-            self._pipelines[strategy, self.context.components.generation] = pipeline
+            self._pipelines[strategy, relation, self.context.components.generation] = pipeline
         try:
             yield pipeline
         finally:
@@ -204,5 +207,6 @@ def _result(
         outdated=hit.outdated,
         also_in=tuple(also_in),
         why=hit.why,
+        chain=hit.chain,
         explanation=explanation,
     )

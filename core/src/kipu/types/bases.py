@@ -66,7 +66,9 @@ class StrategyBase(ComponentBase):
 
     Two more are methods. ``async score(query, index, ids) -> dict[int, float]`` scores chunks that `search` did not
     return, on the scale of those that it returns; ``async score_files(query, index, paths) -> dict[str, float]`` scores
-    whole files, in [0, 1]. Other strategies ask for these through `Arms`.
+    whole files, in [0, 1]. Other strategies ask for these through `Arms`. A third, ``async complete(query, index,
+    hits) -> list[Hit]``, completes the hits of the configured strategy, behind which it runs if ``[search] relation``
+    names it: it puts further hits between them, and gives these a ``chain``.
     """
 
     needs_vectors: ClassVar[bool] = False

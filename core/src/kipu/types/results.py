@@ -1,4 +1,4 @@
-"""What a search goes through and returns, and what indexing and `status` report.
+"""What a search goes through and returns.
 
 A `Query` makes a strategy return `Hit` objects, post-processors change them, and the caller gets `SearchResults`. All
 of it is public in `kipu.types`.
@@ -23,18 +23,14 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Explanation",
-    "FileInfo",
     "Hit",
-    "IndexReport",
     "Query",
     "QueryEmbedding",
     "Recall",
     "SearchResult",
     "SearchResults",
-    "SkippedFile",
     "StageChange",
-    "Status",
-    "StoredEntry",
+    "Step",
     "StrategyScore",
     "VectorSpace",
 ]
@@ -99,12 +95,30 @@ class Query:
 
 
 @attrs.frozen
+class Step:
+    """One passage on the path that leads to a hit: ``source -predicate-> target``, and where that is said.
+
+    ``predicate`` is empty where the passage only names both, ``target`` where the path ends; ``chunk`` is the name of
+    its chunk.
+    """
+
+    source: str
+    predicate: str
+    target: str
+    path: str
+    start_line: int
+    end_line: int
+    chunk: str
+
+
+@attrs.frozen
 class Hit:
     """A chunk on its way to becoming a result: its score in [0, 1], and the scores of the strategies behind it.
 
     ``vector`` is the chunk's, float32 and of length 1: present for a post-processor that needs vectors, if the chunk
     has one. It is neither compared by ``==`` nor shown. ``outdated`` says why the chunk is no longer valid, and is
     empty for any other. ``why`` is a sentence of the strategy on why it found the chunk, shown by ``--explain``.
+    ``chain`` are the passages that lead from the question to a chunk that does not answer it alone, itself the last.
     """
 
     chunk: StoredChunk
@@ -113,6 +127,7 @@ class Hit:
     vector: Vectors | None = attrs.field(default=None, eq=False, repr=False)
     outdated: str = ""
     why: str = ""
+    chain: Sequence[Step] = ()
 
 
 @attrs.frozen
@@ -153,7 +168,9 @@ class SearchResult:
     chunk and stays the same while its text and its file stay. ``id`` is that of the entry that these lines are of, None
     for prose: `Memory.edit` keeps it. ``metadata`` is what the entry says of itself, and
     ``outdated`` a sentence about what is not believed any more: until when it was, and what took its place; it is empty
-    for all else. ``also_in`` are the other places that say the same. ``explanation`` is there where it was asked for.
+    for all else. ``also_in`` are the other places that say the same. ``chain`` are the passages that lead to a result
+    which does not answer the query alone, and ``why`` is them in a line. ``explanation`` is there where it was asked
+    for.
     """
 
     path: str
@@ -172,6 +189,7 @@ class SearchResult:
     outdated: str = ""
     also_in: Sequence[Place] = ()
     why: str = ""
+    chain: Sequence[Step] = ()
     explanation: Explanation | None = None
 
 
@@ -223,111 +241,3 @@ class Recall:
 
     def __str__(self) -> str:
         return self.text
-
-
-# --- What the caller learns of the index ---------------------------------------------------------------------------
-
-
-@attrs.frozen
-class SkippedFile:
-    """A file that is not in the index as it stands on disk, and why."""
-
-    path: str
-    reason: str
-
-
-@attrs.define
-class IndexReport:
-    """What one run of indexing did. The counts are files but for ``chunks``, which is how many the index now holds.
-
-    ``skipped`` names files that are not in the index as they are on disk, each with its reason; those of them that
-    may yet be read are ``pending``, and what the index has of them is kept. ``missing`` names folders that are
-    configured or were indexed before and are not there now: what the index holds of them is kept until they come back
-    or until ``index(prune=True)``. ``embedded`` is how many texts were embedded, and ``pending_vectors`` how many
-    chunks are found by keywords only until they are. ``notices`` are sentences for people.
-    """
-
-    added: int = 0
-    changed: int = 0
-    renamed: int = 0
-    removed: int = 0
-    unchanged: int = 0
-    chunks: int = 0
-    skipped: list[SkippedFile] = attrs.field(factory=list)
-    pending: list[str] = attrs.field(factory=list)
-    missing: list[str] = attrs.field(factory=list)
-    notices: list[str] = attrs.field(factory=list)
-    seconds: float = 0.0
-    embedded: int = 0
-    pending_vectors: int = 0
-
-
-@attrs.frozen
-class FileInfo:
-    """A file that the index knows. ``date`` is None for an evergreen file; ``size`` is in bytes."""
-
-    path: str
-    source: str
-    date: date | None
-    size: int
-    chunks: int
-    problem: str | None = None
-
-    @property
-    def evergreen(self) -> bool:
-        """Whether the file is one that does not age: its name does not start with a date."""
-        return self.date is None
-
-
-@attrs.frozen
-class StoredEntry:
-    """An entry of a memory file: an item of a list, or a paragraph with metadata.
-
-    ``id`` is what `Memory.read`, `Memory.edit`, `Memory.move` and `Memory.forget` take. ``text`` is without the mark of
-    the item and the line of metadata, which are within ``start_line`` and ``end_line``. ``outdated`` is as in a
-    `SearchResult`.
-    """
-
-    id: str
-    path: str
-    start_line: int
-    end_line: int
-    text: str
-    source: str
-    date: date | None
-    heading: str = ""
-    metadata: Mapping[str, str] = attrs.field(factory=dict, hash=False)
-    outdated: str = ""
-
-
-@attrs.frozen
-class Status:
-    """The state of a workspace and of its index.
-
-    ``sources`` are the labels with the number of their files; ``pending``, ``skipped``, ``missing`` and ``notices``
-    mean the same as in an `IndexReport`. ``index_bytes`` is the size of the index on disk, None in a scope.
-    ``embedder`` is the name of the embedder in use, None where searches use keywords only. ``vectors`` counts the
-    chunks that have a vector, by the identity of the embedder: several may have vectors side by side.
-    ``pending_vectors`` counts the chunks without a vector of the embedder in use. ``filters`` are the write filters.
-    ``conflicts`` are the conflict copies of tools for synchronisation, each with its original.
-    """
-
-    workspace: str
-    files: int
-    chunks: int
-    sources: Mapping[str, int]
-    pending: list[str]
-    skipped: list[SkippedFile]
-    missing: list[str]
-    notices: list[str]
-    strategy: str
-    chunker: str
-    postprocessors: list[str]
-    filters: list[str]
-    index_path: str
-    index_bytes: int | None
-    sqlite: str
-    embedder: str | None = None
-    pending_vectors: int = 0
-    vectors: Mapping[str, int] = attrs.field(factory=dict)
-    conflicts: Mapping[str, str] = attrs.field(factory=dict)
