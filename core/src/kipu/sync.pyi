@@ -147,6 +147,7 @@ class Memory:
         max_results: int | None = None,
         min_score: float | None = None,
         strategy: str | None = None,
+        relation: bool = True,
         source: str | Sequence[str] | None = None,
         tag: str | Sequence[str] | None = None,
         path: str | os.PathLike[str] | None = None,
