@@ -198,8 +198,7 @@ class Components:
         self._collect(name, choice, where, found, ())
         self.generation += not found.keys() <= self._used.keys()
         self._used |= found
-        if any(strategy.needs_vectors for strategy in found.values()) and self.has_fallback:
-            # An embedder may fail at any time: what is indexed by meaning is indexed by words as well.
+        if self.has_fallback:  # an embedder, and any other strategy, may be unavailable at any time
             self._collect(FALLBACK_STRATEGY, FALLBACK_STRATEGY, "strategy", self._used, ())
         return name, found
 

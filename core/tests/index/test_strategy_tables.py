@@ -12,6 +12,8 @@ from kipu.errors import PluginFailedError, UnavailableError
 from kipu.sqlite import choose_driver
 from kipu.testing import CombinedStrategy, WordStrategy
 
+pytestmark = pytest.mark.usefixtures("site")  # without a strategy that answers for others
+
 
 class Failing(WordStrategy):
     """A strategy that misbehaves in one method while ``is_failing`` is true."""

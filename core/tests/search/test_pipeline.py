@@ -56,7 +56,6 @@ async def test_an_unavailable_strategy_finds_nothing_and_the_search_says_so(conf
 async def test_without_an_unavailable_strategy_searches_go_by_words(config, site):
     site.standard()
     async with Memory(config(strategy=Down())) as memory:
-        await memory.search("red")  # from here on, the strategy by words is indexed as well
         results = await memory.search("green")
     assert (paths(results), results.degraded) == (["memory/a.md"], True)
 
