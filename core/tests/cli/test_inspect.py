@@ -39,6 +39,24 @@ def test_an_empty_list_of_files_is_explained(kipu, arguments, message):
     assert kipu("files", *arguments, "--quiet").err == ""
 
 
+@pytest.mark.parametrize("command", ["list", "files"])
+@pytest.mark.parametrize(
+    ("options", "notice"),
+    [
+        (["--tag", "infr"], 'No memory has the tag "infr". Did you mean "infra"?\n'),
+        (["--where", "status=dne"], 'No memory has the property "status=dne". Did you mean "status=done"?\n'),
+        (["--path", "memry/**"], 'No memory has the path "memry/**".\n'),
+        (["--source", "zoe"], 'No memory file has the source "zoe". There are: memory.\n'),
+    ],
+    ids=["tag", "property", "path", "source"],
+)
+def test_filters_that_nothing_passes_are_named(kipu, write, command, options, notice):
+    write("memory/a.md", "---\ntags: [infra]\nstatus: done\n---\n- one\n")
+    done = kipu(command, *options)
+    assert done.code == 0
+    assert done.err.startswith(notice)
+
+
 @pytest.mark.parametrize("name", ["status", "stats"])
 def test_status_changes_nothing(kipu, here, write, name):
     write("memory/a.md", "one")

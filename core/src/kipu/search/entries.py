@@ -50,6 +50,7 @@ async def list_entries(service: SearchService, query: Query) -> list[StoredEntry
             f"ON file_id = files.id WHERE {condition} ORDER BY path, start_line",
             parameters,
         )
+        await service.add_notices(snapshot, query, found=bool(chunks))
         shown = await shown_ids(connection, [row[3] for row in rows if row[4]], context.scope.sources)
     headings: dict[tuple[str, str], deque[str | None]] = {}  # of those that pass, by path and id, in order
     for path, file_id, line, id, _ in rows:

@@ -90,7 +90,7 @@ class SearchService:
 
                     absence = await why_absent(self.context, snapshot, query, pipeline, trace, path)
                 ids = await self._ids(snapshot, trace.hits)
-                await self._add_notices(snapshot, query, found=bool(trace.hits))
+                await self.add_notices(snapshot, query, found=bool(trace.hits))
                 if pending_vectors and query.embedding is not None:
                     await self._add_pending(query.embedding.space, pending_vectors)
         if not trace.hits:
@@ -140,7 +140,7 @@ class SearchService:
             found = [
                 file for file in await file_infos(snapshot.connection, query) if self.context.scope.sees(file.path)
             ]
-            await self._add_notices(snapshot, query, found=bool(found))
+            await self.add_notices(snapshot, query, found=bool(found))
         return found
 
     async def _embedded(self, query: Query, pipeline: Pipeline, state: VectorState | None) -> tuple[Query, bool]:
@@ -164,7 +164,7 @@ class SearchService:
             rest = "That goes on in the background." if is_running else "To embed all: kipu index"
             self.context.notices.add(f"{chunks} not embedded yet, and found by keywords only. {rest}")
 
-    async def _add_notices(self, snapshot: Snapshot, query: Query, *, found: bool) -> None:
+    async def add_notices(self, snapshot: Snapshot, query: Query, *, found: bool) -> None:
         """Say if there is no such source, tag or property, or no memory at all."""
         if query.sources and self.context.scope.label is None:
             known = await sources(snapshot.connection)
