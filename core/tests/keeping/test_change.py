@@ -215,3 +215,24 @@ async def test_the_index_matches_the_files_after_every_kind_of_change(workspace,
         await memory.forget(path="memory/a.md", start=1, end=4)
         await memory.move("team/c.md", path="memory/b.md")
     assert rows(workspace) == rows_made_afresh(workspace, tmp_path / "copy")
+
+
+@pytest.mark.parametrize(("start", "end"), [(1, 1), (3, 3), (1, 2), (2, 3), (3, 5)])
+@pytest.mark.parametrize("fence", ["---", "+++"])
+async def test_a_change_that_takes_one_fence_of_front_matter_is_refused(memory, write, fence, start, end):
+    value = "tags: [a]" if fence == "---" else 'tags = ["a"]'
+    file = write("memory/a.md", f"{fence}\n{value}\n{fence}\n\n- one\n- two\n")
+    before = file.read_bytes()
+    for call in (memory.edit, memory.forget, memory.move):
+        new = {memory.edit: ["x"], memory.move: ["memory/b.md"]}.get(call, [])
+        with pytest.raises(QueryError, match=r"around the front matter .*: memory/a\.md:1-3\."):
+            await call(*new, path="memory/a.md", start=start, end=end, all=True)
+    assert file.read_bytes() == before
+
+
+async def test_front_matter_is_edited_within_its_fences_or_as_a_whole(memory, write):
+    file = write("memory/a.md", "---\ntags: [a]\n---\n\n- one\n")
+    await memory.edit("tags: [b]\nstatus: done", path="memory/a.md", start=2)
+    assert len(await memory.entries(tag="b", where={"status": "done"})) == 1
+    await memory.edit("---\ntags: [c]\n---", path="memory/a.md", start=1, end=4)
+    assert file.read_text("utf-8") == "---\ntags: [c]\n---\n\n- one\n"

@@ -16,7 +16,7 @@ from ..errors import (
 )
 from ..index.queries import CHUNKS_AND_FILES, select_chunks
 from ..index.recovery import recovering
-from ..markdown import entries, leading_headings, read_metadata
+from ..markdown import entries, front_matter, leading_headings, read_metadata
 from ..types import Place
 from ..workspace.paths import MEMORY_FOLDER, is_memory_file_name, source_of
 from ..workspace.scan import scan_files
@@ -149,10 +149,18 @@ def check_target(file: TextFile, target: Target) -> str:
     """Return what is in the lines of a target.
 
     :raises FileChangedError: the text of the target is not among it any more.
+    :raises QueryError: only one of the fences of front matter is in these lines, which would end elsewhere without it.
     """
-    inside = "\n".join(file.plain_lines[target.start_line - 1 : target.end_line])
+    lines = file.plain_lines
+    inside = "\n".join(lines[target.start_line - 1 : target.end_line])
     if target.text not in inside:
         raise FileChangedError(f"{target.path} has changed since it was read. Search again and retry.")
+    end = front_matter(lines).end
+    if end and (target.start_line == 1) != (target.start_line <= end <= target.end_line):
+        raise QueryError(
+            f"{target.place} has one of the two lines around the front matter of {target.path}, which ends with line "
+            f"{end}. Name lines between them, lines below them, or all of it: {Place(target.path, 1, end)}."
+        )
     return inside
 
 
