@@ -323,3 +323,19 @@ async def test_an_item_of_a_list_is_remembered_as_one(memory, workspace, text):
 @pytest.mark.parametrize("text", ["- one\n- two", "-5 degrees", "- one\n  [tags: a]"])
 async def test_other_texts_keep_their_dash(memory, text):
     assert (await memory.remember(text)).text == text
+
+
+@pytest.mark.parametrize("heading", [None, "Notes"])
+async def test_nothing_is_added_to_a_drawing(memory, write, heading):
+    drawing = (
+        "---\n\nexcalidraw-plugin: parsed\ntags: [excalidraw]\n\n---\n# Excalidraw Data\n\n"
+        "## Text Elements\n%%\n## Drawing\n```compressed-json\nN4Kg\n```\n%%"
+    )
+    file = write("memory/plan.excalidraw.md", drawing)
+    write("memory/a.md", "- one\n")
+    with pytest.raises(MemoryFileError, match="a drawing of Excalidraw"):
+        await memory.remember("two", file="plan.excalidraw.md", heading=heading)
+    with pytest.raises(MemoryFileError, match="a drawing of Excalidraw"):
+        await memory.move("plan.excalidraw.md", path="memory/a.md", start=1)
+    assert file.read_text("utf-8") == drawing
+    assert (await memory.remember("one")).duplicate_of

@@ -6,7 +6,7 @@ import re
 import textwrap
 from typing import TYPE_CHECKING, Any
 
-from ..errors import QueryError
+from ..errors import MemoryFileError, QueryError
 from ..markdown import (
     Kind,
     entries,
@@ -53,8 +53,11 @@ def append(
 
     :param more: the lines of further items, directly below the entry, which is an item too.
     :return: the file, and the number of the entry's first line, from 1.
+    :raises MemoryFileError: it is a drawing of Excalidraw, whose data is in a comment below a title.
     """
     plain = file.plain_lines
+    if any(line.startswith("excalidraw-plugin:") for line in front_matter(plain).lines):
+        raise MemoryFileError("This file is a drawing of Excalidraw, which text in it may break. Name another file.")
     blocks = _blocks(plain)
     headings = [block for block in blocks if block.kind is Kind.HEADING]
     at, title = len(plain), []
