@@ -29,7 +29,13 @@ def test_index_as_json_has_the_names_of_python(kipu, write):
         "removed": 0,
         "unchanged": 0,
         "chunks": 1,
-        "skipped": [{"path": "memory/bad.md", "reason": "is not text: it has NUL bytes and no byte order mark"}],
+        "skipped": [
+            {
+                "path": "memory/bad.md",
+                "reason": "is not text: it has NUL bytes and no byte order mark",
+                "outside": False,
+            }
+        ],
         "pending": [],
         "missing": [],
         "notices": [],
@@ -44,6 +50,16 @@ def test_index_ends_with_4_when_a_file_was_skipped_and_names_it(kipu, write):
     done = kipu("index")
     assert done.code == 4
     assert done.err == "skipped memory/bad.md: is not text: it has NUL bytes and no byte order mark\n"
+
+
+def test_a_link_that_leads_outside_is_named_and_nothing_failed(kipu, here, write, tmp_path):
+    write("memory/a.md", "one")
+    (tmp_path / "outside.md").write_text("two", "utf-8")
+    (here / "memory/link.md").symlink_to(tmp_path / "outside.md")
+    done = kipu("index")
+    assert (done.code, done.err) == (0, "skipped memory/link.md: is a symbolic link that leads out of the workspace\n")
+    (here / "memory/broken.md").symlink_to("nowhere.md")
+    assert kipu("index").code == 4
 
 
 def test_many_skipped_files_are_counted_unless_verbose(kipu, write):

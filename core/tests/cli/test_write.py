@@ -173,6 +173,14 @@ def test_forget_asks_and_prints_a_receipt(run, workspace):
     assert all(b"platypus" not in path.read_bytes() for path in (workspace / ".kipu").rglob("*") if path.is_file())
 
 
+def test_forget_names_copies_and_is_done_all_the_same(run, workspace):
+    for name in "ab":
+        (workspace / f"memory/{name}.md").write_text("- forget the platypus\n", "utf-8")
+    code, _, err = run("forget", "memory/a.md:1", "--yes")
+    assert code == 0
+    assert "The same text is also in memory/b.md:1, and was not deleted.\n" in err
+
+
 def test_forget_query_asks_for_each_result(run, workspace):
     for name in "ab":
         (workspace / f"memory/{name}.md").write_text(f"platypus {name}\n", "utf-8")

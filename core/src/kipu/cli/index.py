@@ -41,7 +41,7 @@ async def index_command(output: Output, memory: Memory, *, force: bool, prune: b
             f"Nothing to index: {memory.workspace} has no Markdown file in {MEMORY_FOLDER}/. "
             "Create a workspace with: kipu init. Or try the demo: kipu demo"
         )
-    return INCOMPLETE if is_empty or report.skipped or report.pending_vectors else 0
+    return INCOMPLETE if is_empty else _code(report)
 
 
 @click.command("reindex")
@@ -57,7 +57,7 @@ async def reindex_command(output: Output, memory: Memory, *, embedder: str | Non
     with output.progress("Embedding") as on_progress:
         report = await memory.reindex(embedder, force=force, on_progress=on_progress)
     _print_report(output, report)
-    return INCOMPLETE if report.skipped or report.pending_vectors else 0
+    return _code(report)
 
 
 @click.command("add", cls=TextCommand)
@@ -86,6 +86,11 @@ async def add_command(output: Output, memory: Memory, *, files: tuple[str, ...],
     elif not output.quiet and reports:
         output.line(_format_counts(counts))
     return codes.pop() if len(codes) == 1 else INCOMPLETE if codes else 0
+
+
+def _code(report: IndexReport) -> int:
+    failed = [file for file in report.skipped if not file.outside]
+    return INCOMPLETE if failed or report.pending_vectors else 0
 
 
 def _print_report(output: Output, report: IndexReport) -> None:

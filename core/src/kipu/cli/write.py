@@ -205,7 +205,7 @@ async def forget_command(
         output.notices(f"The same text is also in {place}, and was not deleted." for place in receipt.elsewhere)
     if not receipts:
         output.note("Nothing was forgotten.")
-    return _INCOMPLETE if any(not receipt.complete for receipt in receipts) else 0
+    return _INCOMPLETE if any(trace.after for receipt in receipts for trace in receipt.traces) else 0
 
 
 async def _forget_results(memory: Memory, output: Output, query: str, max_results: int, *, all: bool) -> list[Receipt]:

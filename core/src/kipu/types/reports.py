@@ -12,10 +12,14 @@ __all__ = ["FileInfo", "IndexReport", "SkippedFile", "Status", "StoredEntry"]
 
 @attrs.frozen
 class SkippedFile:
-    """A file that is not in the index as it stands on disk, and why."""
+    """A file that is not in the index as it stands on disk, and why.
+
+    ``outside`` is true of a link that leads out of the workspace or into a hidden folder: it is no part of the memory.
+    """
 
     path: str
     reason: str
+    outside: bool = False
 
 
 @attrs.define

@@ -169,7 +169,7 @@ class _Walk:
         if not self.workspace.allows(real):
             inside = not os.path.isabs(self.workspace.name_of(real))
             where = "into a hidden folder" if inside else "out of the workspace"
-            scan.skipped.append(SkippedFile(printable(name), f"is a symbolic link that leads {where}"))
+            scan.skipped.append(SkippedFile(printable(name), f"is a symbolic link that leads {where}", outside=True))
         elif is_folder:
             if not is_inside(os.path.realpath(os.path.dirname(path)), real):  # following it would not end
                 self.folders.append((name, real))
