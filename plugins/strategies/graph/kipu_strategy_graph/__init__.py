@@ -1,0 +1,1 @@
+"""Find what several notes say together: names, relations between them, and paths along them."""

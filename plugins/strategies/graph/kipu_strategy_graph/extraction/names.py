@@ -1,0 +1,136 @@
+"""Names as they are written: what counts as one, when two are the same, and how a lookup folds them."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+__all__ = ["LONGEST_NAME", "STOP_WORDS", "key", "names_in", "phrase"]
+
+LONGEST_NAME = 100
+"""Longer runs of characters are no names."""
+
+STOP_WORDS = frozenset(
+    """a about after all also although an and are as at be been before both but by can could did do does during each
+    for from had has have he her here his how however i if in into is it it's its just last many may might more most
+    must my new no not of on one only or other our over same she should since so some such than that the their then
+    there these they this those through to too two under until very was we were what when where which while who why
+    will with would you your first between let's i'm yes please maybe perhaps today tomorrow yesterday""".split()
+) | {first + second for first in ("any", "every", "no", "some") for second in ("body", "one", "thing")}
+"""Words that begin sentences and are no names, and no part of one at its ends."""
+
+_UPPER = "A-ZÀ-ÖØ-ÞĀ-ŐŒ-ŽА-ЯЁΑ-ΩԱ-Ֆ"
+_NAMES = re.compile(
+    # A code span.
+    r"`(?P<code>[^`\n]{2,60})`"
+    # A link: [[Page#heading|label]].
+    r"|\[\[(?P<link>[^\[\]|#\n]{1,100})"
+    # A tag.
+    r"|(?<![\w#&/])\#(?P<tag>[^\W\d_][\w/-]*+)"
+    # Capitalised words, joined by what joins the words of names.
+    rf"|(?<![^\W_])(?P<name>(?:[{_UPPER}]\.\s?){{0,4}}+[{_UPPER}](?:[\w'’&+-]*\w)?"
+    r"(?:(?<!['’]s)(?:\s(?:of|the|de|la|le|van|von|der|du|del|and|for|in|et|&))?(?:\s(?:the|de|la))?"
+    rf"\s[{_UPPER}0-9](?:[\w'’&+-]*\w)?)*)"
+    # An identifier: with digits, dots, slashes, underscores or capitals inside of it; or a number.
+    r"|(?<![\w./-])(?=[^\W\d_A-Z]*[\d_./-]\w|[a-z]+[A-Z]\w)(?P<identifier>[\w./-]*\w)"
+)
+_PARTS = re.compile(r"\s(?:of|the|and|for|in|de|&)\s")
+_WORD = re.compile(r"\S+")
+_POSSESSIVE = re.compile(r"['’]s\b")
+_QUOTES = "'’\"“”"
+# These write no spaces between words: each character is looked up as a word.
+_UNSPACED = re.compile("([\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff])")
+
+
+class _Folding(dict[int, "str | int | None"]):
+    """What each character of a decomposed text becomes in a lookup; filled in as characters are met."""
+
+    def __missing__(self, code: int) -> str | int | None:
+        character = chr(code)
+        kind = unicodedata.category(character)[0]
+        folded: str | int | None = code if kind in "LNM" or character == "_" else " "
+        if "\u0300" <= character <= "\u036f":  # accents, and not the vowel signs of other scripts
+            folded = None
+        self[code] = folded
+        return folded
+
+
+# Letters that have no decomposition.
+_LETTERS = {"ł": "l", "ø": "o", "đ": "d", "ð": "d", "þ": "th", "æ": "ae", "œ": "oe", "ı": "i"}
+_FOLDING = _Folding({ord(letter): plain for letter, plain in _LETTERS.items()})
+
+
+def key(name: str) -> str:
+    """Return what identifies an entity: its name in NFKC, casefolded, with single spaces."""
+    return " ".join(unicodedata.normalize("NFKC", name).casefold().split())
+
+
+def phrase(text: str) -> tuple[str, ...]:
+    """Return the words of a text as names are looked up: without case, accents, possessives and a plural's final s.
+
+    A text has a name if the words of the name follow each other in those of the text.
+    """
+    if "'" in text or "’" in text:
+        text = _POSSESSIVE.sub("", text)
+    if text.isascii():
+        text = text.lower()
+    else:
+        text = unicodedata.normalize("NFKC", text).casefold()
+        text = _UNSPACED.sub(r" \1 ", unicodedata.normalize("NFKD", text))
+    words = text.translate(_FOLDING).split()
+    return tuple(word[:-1] if word[-1] == "s" and len(word) > 3 and word[-2] != "s" else word for word in words)
+
+
+def names_in(text: str) -> Iterator[tuple[str, int, int, str]]:
+    """Yield the names that are written in a text: the name, its start and end, and the rule that found it.
+
+    The rules are ``code``, ``link``, ``tag``, ``name`` (capitalised words), ``part`` (of such a name, between "of",
+    "and" and the like), ``identifier`` and ``number``.
+    """
+    for found in _NAMES.finditer(text):
+        via = found.lastgroup or ""
+        start, end = found.span(via)
+        if via == "name":
+            yield from _capitalised(text, start, end)
+            continue
+        name = text[start:end]
+        if via == "identifier":
+            if name.isdigit() or not any(character.isalpha() for character in name):
+                if len(name) < 3:
+                    continue
+                via = "number"
+            elif not any(character in "_./" or character.isdigit() or character.isupper() for character in name):
+                continue  # a word with a hyphen
+        if (trimmed := name.strip()) and end - start <= LONGEST_NAME:
+            start += name.index(trimmed)
+            yield trimmed, start, start + len(trimmed), via
+
+
+def _capitalised(text: str, start: int, end: int) -> Iterator[tuple[str, int, int, str]]:
+    if end - start > LONGEST_NAME:  # a heading in capitals, or worse
+        return
+    words = [(word[0], start + word.start(), start + word.end()) for word in _WORD.finditer(text[start:end])]
+    while words and words[0][0].casefold().strip(_QUOTES) in STOP_WORDS:
+        del words[0]
+    while words and words[-1][0].casefold() in STOP_WORDS:
+        words.pop()
+    if not words:
+        return
+    start, end = words[0][1], words[-1][2]
+    if text[end - 2 : end] in {"'s", "’s"}:
+        end -= 2
+    if end - start < 2 or text[start:end].endswith("."):
+        return
+    name = text[start:end]
+    yield name, start, end, "name"
+    if len(words) > 2:
+        position = 0
+        parts = [*_PARTS.finditer(name)]
+        for part_end, following in [*((part.start(), part.end()) for part in parts), (len(name), 0)]:
+            if parts and part_end - position > 1:
+                yield name[position:part_end], start + position, start + part_end, "part"
+            position = following
