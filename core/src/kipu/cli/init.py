@@ -12,7 +12,7 @@ import click
 
 from ..config import CONFIG_FILE, MemoryConfig
 from ..index.file import make_hidden_folder
-from ..plugins.kinds import KINDS
+from ..plugins.kinds import KINDS, RELATION_STRATEGY
 from ..workspace.paths import HIDDEN_FOLDER, MEMORY_FOLDER
 from .common import shared_options
 from .output import escape
@@ -34,6 +34,7 @@ _EXAMPLES = {
     "strategy": KINDS["strategy"].standard[0],
     "postprocessors": list(KINDS["postprocessor"].standard),
     "filters": list(KINDS["filter"].standard),
+    "relation": RELATION_STRATEGY,
     "time_limit": 30.0,
     "flusher": {"use": KINDS["flusher"].standard[0], "model": "openai/gpt-4o-mini"},
 }
