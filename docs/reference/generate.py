@@ -127,7 +127,8 @@ def sync_stub() -> str:
                 node.names = [alias for alias in node.names if alias.name in names]
                 if node.names:
                     imports.add(ast.unparse(node))
-    return "\n".join([*sorted(imports), "", "", body])
+    text = "\n".join([*sorted(imports), "", "", body])
+    return text.replace("AbstractAsyncContextManager", "AbstractContextManager").replace("[Index]", "[Any]")
 
 
 def error_tree() -> str:

@@ -28,16 +28,19 @@ from .workspace.scope import Scope
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
+    from contextlib import AbstractAsyncContextManager, AsyncExitStack
     from datetime import date, timedelta
     from types import TracebackType
     from typing import Self
 
     from .keeping.writer import Writer
+    from .search.reader import IndexReader
     from .types import (
         Change,
         Compacted,
         FileInfo,
         Flushed,
+        Index,
         IndexReport,
         Note,
         PostProcessor,
@@ -65,7 +68,7 @@ def _public(method: Method) -> Method:
         with context.notices.collect() as notices:
             await self._finish_interrupted()
             answer = with_notices(await method(self, *arguments, **options), notices)
-        if isinstance(answer, list) and not hasattr(answer, "notices"):
+        if not hasattr(getattr(answer, "results", answer), "notices"):
             context.notices.add(*notices)  # they wait for the next call, such as `status`
         return answer
 
@@ -356,6 +359,23 @@ class Memory:
 
         sources, today = self._sources(source), self.config.today()
         return await list_entries(self._search, make_query("", max_results=1, sources=sources, today=today, **filters))
+
+    def open_index(self, strategy: str) -> AbstractAsyncContextManager[Index]:
+        """Open the index for reading outside of a search, as ``async with memory.open_index("graph") as index``.
+
+        What changed on disk is indexed first, as before a search; what comes up is in the notices of the next call.
+        The strategy is kept indexed from then on. Stay within the scope of the memory with
+        ``index.where(Query(""))``, and close the index soon: it shows one state, and holds one of few connections.
+
+        :param strategy: the strategy whose tables are to be read, of an installed plugin.
+        :raises PluginNotFoundError: no installed plugin provides it.
+        :raises IndexUnavailableError: the index cannot be read, or has no tables of the strategy yet.
+        """
+        return self._search.reading(functools.partial(self._open_index, strategy))
+
+    @_public
+    async def _open_index(self, strategy: str) -> tuple[AsyncExitStack, IndexReader]:
+        return await self._search.open_index(strategy)
 
     async def status(self) -> Status:
         """Return the state of the workspace and of its index. Nothing is changed, but a damaged index is set aside.

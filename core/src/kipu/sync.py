@@ -7,6 +7,7 @@ and threads may share it. Its methods are made from those of `kipu.Memory`; thei
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import functools
 import inspect
 import os
@@ -17,7 +18,7 @@ from . import memory
 from .errors import MemoryClosedError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine
+    from collections.abc import Awaitable, Callable, Coroutine, Iterator
     from concurrent.futures import Future
 
 __all__ = ["Memory"]
@@ -87,6 +88,25 @@ class Memory:
         await asyncio.gather(*tasks, return_exceptions=True)
         await self._loop.shutdown_default_executor()
 
+    def _answer(self, function: Callable[..., Any], *args: Any, **options: Any) -> Any:
+        answer = function(*args, **options)
+        if isinstance(answer, contextlib.AbstractAsyncContextManager) and not inspect.isawaitable(answer):
+            return self._entered(answer)
+        if inspect.isawaitable(answer) and not inspect.iscoroutine(answer):
+            answer = _awaited(answer)
+        return self._wait(answer) if inspect.iscoroutine(answer) else answer
+
+    @contextlib.contextmanager
+    def _entered(self, opened: contextlib.AbstractAsyncContextManager[Any]) -> Iterator[_OpenIndex]:
+        index = self._wait(opened.__aenter__())
+        try:
+            yield _OpenIndex(index, self._answer)
+        except BaseException as error:
+            if not self._wait(opened.__aexit__(type(error), error, error.__traceback__)):
+                raise
+        else:
+            self._wait(opened.__aexit__(None, None, None))
+
     def _wait(self, work: Coroutine[Any, Any, Any]) -> Any:
         try:
             future = self._start(work)
@@ -129,11 +149,28 @@ async def _contained(work: Coroutine[Any, Any, Any]) -> tuple[Any, BaseException
         return None, error
 
 
+class _OpenIndex:
+    """The index of `Memory.open_index`, or its connection, with methods that wait for their answer."""
+
+    def __init__(self, opened: Any, answer: Callable[..., Any]) -> None:
+        self._opened = opened
+        self._answer = answer
+
+    def __getattr__(self, name: str) -> Any:
+        member = getattr(self._opened, name)
+        if not callable(member):
+            return _OpenIndex(member, self._answer) if name == "connection" else member
+        return functools.partial(self._answer, member)
+
+
+async def _awaited(answer: Awaitable[Any]) -> Any:
+    return await answer
+
+
 def _blocking(method: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(method)
     def call(self: Memory, *args: Any, **options: Any) -> Any:
-        answer = method(self._memory, *args, **options)
-        return self._wait(answer) if inspect.iscoroutine(answer) else answer
+        return self._answer(functools.partial(method, self._memory), *args, **options)
 
     return call
 

@@ -3,9 +3,10 @@
 from .config import MemoryConfig
 from .indexing.indexer import ignore_progress
 from .plugins.manager import Plugins
-from .types import Change, Compacted, FileInfo, Flushed, IndexReport, Note, PostProcessor, Recall, Receipt, SearchResult, SearchResults, Status, StoredEntry, Strategy
+from .types import Change, Compacted, FileInfo, Flushed, Index, IndexReport, Note, PostProcessor, Recall, Receipt, SearchResult, SearchResults, Status, StoredEntry, Strategy
 from .watch import Event, FileSummary
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from datetime import date, timedelta
 from pathlib import Path
 from typing import Any
@@ -110,6 +111,7 @@ class Memory:
         expected: str | None = None,
         all: bool = False,
     ) -> Note: ...
+    def open_index(self, strategy: str) -> AbstractContextManager[Any]: ...
     def read(
         self,
         path: str | os.PathLike[str] | None = None,

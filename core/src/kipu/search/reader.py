@@ -6,6 +6,8 @@ import asyncio
 import contextlib
 from typing import TYPE_CHECKING, Any, Self
 
+import attrs
+
 from ..errors import UnavailableError
 from ..index.file import make_plugin_folder
 from ..index.filters import filters
@@ -82,6 +84,8 @@ class IndexReader:
 
     def where(self, query: Query) -> tuple[str, list[Any]]:
         """Return the query's filters as an SQL condition on ``kipu_files`` and ``kipu_chunks``, and its parameters."""
+        if self._context.scope.label is not None and not query.sources:
+            query = attrs.evolve(query, sources=(self._context.scope.label,))
         return filters(query, archived=self._snapshot.has_archive, prefix="kipu_")
 
     async def chunks(self, ids: Iterable[int]) -> dict[int, StoredChunk]:

@@ -8,18 +8,22 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
+from ..errors import IndexUnavailableError
 from ..index.entries import ids_at
 from ..index.queries import file_infos, sources
 from ..index.recovery import IndexReplacedError, recovering
+from ..index.strategy_tables import indexed_strategies, tables_of
 from ..markdown import leading_headings
-from ..types import SearchResult, SearchResults
+from ..sqlite import sqlite_errors
+from ..types import Query, SearchResult, SearchResults
 from ..workspace.paths import MEMORY_FOLDER
 from .pipeline import Pipeline, build_pipeline, fallback, run_pipeline
 from .query import unknown_source, unmatched_filters
+from .reader import IndexReader, has_current_tables
 from .snippets import snippet
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+    from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
     from pathlib import Path
 
     from ..context import Context
@@ -27,7 +31,7 @@ if TYPE_CHECKING:
     from ..index.database import Database
     from ..index.queries import Snapshot
     from ..indexing.synchronizer import Synchronizer
-    from ..types import Explanation, FileInfo, Hit, Place, Query, VectorSpace
+    from ..types import Explanation, FileInfo, Hit, Place, VectorSpace
 
 _LONGEST_QUERY = 10_000  # characters, of which each is folded, stemmed and embedded
 
@@ -116,6 +120,41 @@ class SearchService:
         chunks = [hit.chunk for hit in hits]
         places = [(each.path, each.start_line + leading_headings(each.text), each.end_line) for each in chunks]
         return await ids_at(snapshot.connection, places, self.context.scope.sources)
+
+    @contextlib.asynccontextmanager
+    async def reading(
+        self, open_index: Callable[[], Awaitable[tuple[contextlib.AsyncExitStack, IndexReader]]]
+    ) -> AsyncIterator[IndexReader]:
+        """Yield an index for reading, which is set aside if it turns out to be damaged."""
+        stack, index = await open_index()
+        try:
+            async with contextlib.aclosing(stack):  # an error of the caller is none of the connection
+                yield index
+        except sqlite_errors() as error:
+            await self.database.recover(error)
+            raise IndexUnavailableError(
+                f"The index could not be read: {error}. If it was damaged, the next call rebuilds it."
+            ) from error
+
+    @recovering
+    async def open_index(self, strategy: str) -> tuple[contextlib.AsyncExitStack, IndexReader]:
+        """Return the index for a strategy, up to date, and what closes it. See `kipu.Memory.open_index`."""
+        name, strategies = self.context.components.strategies(strategy)
+        update = await self.synchronizer.before_search(sync=self.context.config.search.sync)
+        async with contextlib.AsyncExitStack() as stack:
+            snapshot = await stack.enter_async_context(self.database.snapshot())
+            if update.index_id not in ("", snapshot.index_id):
+                raise IndexReplacedError("The index was replaced while it was opened. Try again.")
+            if not snapshot.index_id:  # an empty one, in memory
+                for tables in tables_of(snapshot, indexed_strategies({name: strategies[name]}), None):
+                    await tables.create(snapshot.connection)
+            elif not has_current_tables(snapshot, strategies[name], Query("")):
+                raise IndexUnavailableError(
+                    f'The strategy "{name}" has no index yet. Another process may be writing it. Try: kipu index'
+                )
+            reader = IndexReader(self.context, snapshot, strategies[name], strategies, self.context.notices.add)
+            await stack.enter_async_context(reader)
+            return stack.pop_all(), reader
 
     @contextlib.asynccontextmanager
     async def _pipeline(

@@ -126,7 +126,8 @@ class Index(Protocol):
         """Return the query's filters as an SQL condition on ``kipu_files`` and ``kipu_chunks``, and its parameters.
 
         Join both in the statement: tags and properties may be those of a file or of an entry. Without filters they are
-        ``("1", [])``. For a query with nothing but ``sources``, it is a condition on ``kipu_files.source`` alone.
+        ``("1", [])``. For a query with nothing but ``sources``, it is a condition on ``kipu_files.source`` alone. The
+        condition stays within the scope of the memory, and leaves out what was archived unless it is asked for.
         """
         ...
 
