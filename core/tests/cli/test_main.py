@@ -199,7 +199,7 @@ def test_an_unknown_option_is_an_error_with_a_hint(kipu):
         ("[search]\nsync = 'false'", "{}: search.sync: must be true or false, not 'false'"),
         (
             "[search]\nstrategy = 'graph'",
-            'search.strategy: No strategy "graph". Installed: keyword.',
+            'search.strategy: No strategy "graph". Installed: keyword. It comes with: pip install kipu-strategy-graph',
         ),
         (
             "[search]\npostprocessors = [{ use = 'threshold', min_scor = 1 }]",
@@ -527,9 +527,30 @@ def test_a_broken_command_is_reported_and_breaks_nothing_else(kipu, site, write,
     assert kipu("search", "valkey").code == 0
 
 
-def test_a_plugin_cannot_replace_a_command(kipu, site):
-    site.install("kipu-greeter", {"kipu.commands": {"status": "kipu_greeter:greet"}}, kipu_greeter=COMMAND)
-    assert "Hello" not in kipu("status").out
+@pytest.mark.parametrize("name", ["status", "stats"])
+def test_a_plugin_cannot_replace_a_command(kipu, site, name):
+    site.install("kipu-greeter", {"kipu.commands": {name: "kipu_greeter:greet"}}, kipu_greeter=COMMAND)
+    assert "Hello" not in kipu(name).out
+    assert kipu("status").err == (
+        f'kipu-greeter 1.0 has a command "{name}", which kipu-core has too. That of kipu-core is used. '
+        "Disable the other: -p no:kipu-greeter\n"
+    )
+    assert kipu("-p", "no:kipu-greeter", "status").err == ""
+    assert "kipu-greeter" not in kipu("--help").out
+
+
+def test_a_command_that_two_plugins_have_is_an_error_that_names_both(kipu, site, write):
+    for name in ("kipu-first", "kipu-second"):
+        module = name.replace("-", "_")
+        site.install(name, {"kipu.commands": {"greet": f"{module}:greet"}}, **{module: COMMAND})
+    assert kipu("greet").err == (
+        'Error: Both kipu-first and kipu-second have a command "greet". Disable one of them, for example with: '
+        "-p no:kipu-second\n"
+    )
+    assert "greet  From kipu-first and kipu-second.\n" in kipu("--help").out
+    assert kipu("-p", "no:kipu-first", "greet").out == "Hello, world.\n"
+    write("memory/a.md", "valkey")
+    assert (kipu("search", "valkey").code, kipu("search", "valkey").err) == (0, "")
 
 
 def block_by_flag(here: Path, monkeypatch: Any) -> list[str]:

@@ -1,7 +1,7 @@
 """The command line. A command is imported when it is called, so that ``kipu --help`` starts at once.
 
 A plugin adds a command with an entry point in the group ``kipu.commands``: its name is that of the command, its value a
-click command. So the plugin is listed without being imported, and cannot slow down or break other commands.
+click command or group. So the plugin is listed without being imported, and cannot slow down or break other commands.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ COMMANDS = {
     "demo": ("demo", "Create the memory of a small project, index it and search it."),
     "init": ("init", "Create a workspace here: a memory folder and a configuration."),
 }
-_ALIASES = {"stats": "status"}
+ALIASES = {"stats": "status"}
 
 
 class Commands(click.Group):
@@ -58,22 +58,31 @@ class Commands(click.Group):
         return [*COMMANDS, *sorted(self._plugin_commands())]
 
     def get_command(self, context: click.Context, name: str) -> click.Command | None:
-        name = _ALIASES.get(name, name)
+        name = ALIASES.get(name, name)
         if name in COMMANDS:
             command: click.Command = getattr(import_module(f"{__name__}.{COMMANDS[name][0]}"), f"{name}_command")
             return command
-        point = self._plugin_commands().get(name)
-        if point is None:
+        points = self._plugin_commands().get(name)
+        if points is None:
             return None
-        value, distribution = point.value, point.distribution
-        from ..errors import PluginError, PluginNotFoundError
+        from ..errors import PluginClashError, PluginError, PluginNotFoundError
         from ..plugins.records import blocked_by
         from .common import blocked_plugins
 
-        if place := blocked_by(blocked_plugins(), name, distribution):
+        blocked = blocked_plugins()
+        places = [blocked_by(blocked, name, point.distribution) for point in points]
+        usable = [point for point, place in zip(points, places, strict=True) if not place]
+        if not usable:
             raise PluginNotFoundError(
-                f'The command "{name}" comes with {distribution}, which is not in use: blocked by {place}.'
+                f'The command "{name}" comes with {points[0].distribution}, which is not in use: blocked by '
+                f"{places[0]}."
             )
+        if len(usable) > 1:
+            raise PluginClashError(
+                f'Both {usable[0].distribution} and {usable[1].distribution} have a command "{name}". '
+                f"Disable one of them, for example with: -p no:{usable[1].distribution}"
+            )
+        value, distribution = usable[0].value, usable[0].distribution
         module, _, attribute = value.partition(":")
         try:
             loaded = getattr(import_module(module), attribute)
@@ -106,7 +115,7 @@ class Commands(click.Group):
         self, context: click.Context, arguments: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         context.meta["kipu.arguments"] = arguments[1:]
-        if arguments[0] in self.list_commands(context) or arguments[0] in _ALIASES:
+        if arguments[0] in self.list_commands(context) or arguments[0] in ALIASES:
             return super().resolve_command(context, arguments)
         from ..plugins.suggest import did_you_mean
 
@@ -119,13 +128,19 @@ class Commands(click.Group):
             formatter.write_dl(rows)
         if plugins := self._plugin_commands():
             with formatter.section("Commands of plugins"):
-                formatter.write_dl([(name, f"From {plugins[name].distribution}.") for name in sorted(plugins)])
+                names = {name: " and ".join(point.distribution for point in plugins[name]) for name in sorted(plugins)}
+                formatter.write_dl([(name, f"From {distributions}.") for name, distributions in names.items()])
 
     @staticmethod
-    def _plugin_commands() -> dict[str, EntryPoint]:
+    def _plugin_commands() -> dict[str, list[EntryPoint]]:
+        """Return the entry points of plugins by the name of the command, without names that the kernel has."""
         from ..plugins.discovery import entry_points
 
-        return {point.name: point for point in entry_points("kipu.commands")}
+        commands: dict[str, list[EntryPoint]] = {}
+        for point in entry_points("kipu.commands"):
+            if point.name not in COMMANDS and point.name not in ALIASES:
+                commands.setdefault(point.name, []).append(point)
+        return commands
 
 
 @contextlib.contextmanager

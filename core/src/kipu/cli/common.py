@@ -18,7 +18,7 @@ from ..memory import Memory
 from ..plugins.manager import Plugins
 from ..plugins.records import disabled_by_environment
 from ..workspace.paths import HIDDEN_FOLDER, MEMORY_FOLDER, Workspace
-from . import UNENDED, print_error
+from . import ALIASES, COMMANDS, UNENDED, print_error
 from .output import Output
 from .workspace import WORKSPACE_VARIABLE, find_workspace, require_memory
 
@@ -143,7 +143,8 @@ def memory_options(command: Callable[..., Coroutine[Any, Any, int | None]]) -> C
             async with open_memory(workspace, output, scope) as memory:
                 require_memory(memory)
                 code = await command(output, memory, **options)
-                output.notices(memory.plugins.problems)
+                with memory._context.notices.collect() as waiting:  # noqa: SLF001 (no other call follows that returns them)
+                    output.notices([*waiting, *memory.plugins.problems])
                 return code
 
         return run(work())
@@ -218,6 +219,12 @@ def load_plugins(workspace: Path | None = None) -> Plugins:
     if key not in loaded:
         with contextlib.redirect_stdout(sys.stderr):  # some libraries print when they are imported
             loaded[key] = Plugins(blocked)
+        loaded[key].problems += [
+            f'{info.label} has a command "{info.name}", which kipu-core has too. That of kipu-core is used. '
+            f"Disable the other: -p no:{info.distribution}"
+            for info in loaded[key].infos
+            if f"command {info.name}" in info.registers and info.name in (*COMMANDS, *ALIASES)
+        ]
     return loaded[key]
 
 

@@ -13,6 +13,7 @@ from ..errors import WorkspaceNotFoundError
 from ..index.file import INDEX_FILE
 from ..search.service import no_memory
 from ..workspace.paths import HIDDEN_FOLDER, MEMORY_FOLDER, Workspace, is_memory_file_name
+from . import ALIASES, COMMANDS
 
 if TYPE_CHECKING:
     from ..memory import Memory
@@ -74,8 +75,9 @@ def is_named() -> bool:
 
 def require_memory(memory: Memory) -> None:
     """Raise WorkspaceNotFoundError if a command looks for a memory, or adds to one, where there is none."""
-    command, root, files = click.get_current_context().info_name, memory.workspace, memory.config.files
-    if command in _READING:
+    root, files = memory.workspace, memory.config.files
+    command = click.get_current_context().command_path.partition(" ")[2]  # of a plugin, perhaps with a group before it
+    if command in _READING or command not in (*COMMANDS, *ALIASES):
         is_there = Workspace(root, files.paths).has_memory or (root / HIDDEN_FOLDER / INDEX_FILE).exists()
     else:
         is_there = command not in _ADDING or is_named() or any((root / name).exists() for name in _MARKS)
