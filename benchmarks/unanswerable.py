@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     Questions = Sequence[dict[str, Any]]
 
-SCORES = (0.15, 0.2, 0.25, 0.3, 0.35, 0.4)
+SCORES = (0.15, 0.2, 0.25, 0.265, 0.3, 0.35, 0.4)
 RESULTS = 10
 
 
@@ -104,7 +104,7 @@ def rows(name: str, arguments: argparse.Namespace) -> list[list[str]]:
         lost = sum(best < lowest and right > 0 for best, right in answered) / len(answered)
         hidden = sum(0 < right < lowest for _, right in answered) / len(answered)
         counts = (str(len(strangers)), str(len(answered)))
-        table.append([name, f"{lowest:.2f}", *counts, f"{empty:.2f}", f"{lost:.3f}", f"{hidden:.3f}"])
+        table.append([name, f"{lowest:.3f}", *counts, f"{empty:.2f}", f"{lost:.3f}", f"{hidden:.3f}"])
     return table
 
 

@@ -317,7 +317,8 @@ class Memory:
 
         The budget is filled with the results of a search, best first, and with their surroundings. The text is quoted
         as data, each part with its path and lines: a memory cannot pass for an instruction, nor end the quotation.
-        If even the best result scores 0.2 or less, nothing is recalled, unless ``min_score`` is given.
+        If even the best result scores 0.265 or less, by words alone 0.15, nothing is recalled, unless ``min_score`` is
+        given.
 
         :param max_tokens: how many tokens the text may have, in the vocabulary o200k: see `kipu.types.Recall`.
         :param options: the options of `search`, except ``max_results`` and those that explain.

@@ -71,11 +71,17 @@ async def test_an_invalid_unknown_share_is_a_notice(meaning, write, share):
         ("لماذا اخترنا قاعدة البيانات", ["en"], 1),
         ("why did we choose it", ["zh"], 1),
         ("为什么选择了数据库", None, 0),
-        ("why redis, ¿por qué?", ["de"], 0),
+        ("why redis, ¿por qué?", ["de"], 0.6),
         ("Ｆｕｌｌ　ｗｉｄｔｈ 1234 !?", ["en-US"], 0),
         ("日本のデータ", ["ja"], 0),
         ("한국어", ["ko"], 0),
         ("ключ key", ["ru"], 3 / 7),
+        ("Wer hat das Klavier gestimmt?", ["en"], 0.6),
+        ("Wer hat das Klavier gestimmt?", ["en", "de-AT"], 0),
+        ("¿Dónde está el servidor de pruebas?", ["en"], 0.6),
+        ("Where is the file die-and-das.md?", ["en"], 0),
+        ("Die hard", ["en"], 0),
+        ("Wer hat das Klavier gestimmt?", ["fi"], 0),
     ],
 )
 async def test_a_strategy_learns_how_much_of_the_query_the_embedder_does_not_know(

@@ -11,6 +11,7 @@ import attrs
 from ..errors import QueryError
 from ..index.queries import load_chunks, passing_ids
 from ..index.recovery import recovering
+from ..plugins.kinds import FALLBACK_STRATEGY
 from ..sqlite import in_batches
 from ..types import Place, Recall
 from .duplicates import identity_of, list_places
@@ -29,9 +30,10 @@ if TYPE_CHECKING:
     from ..types import Query, SearchResult, SearchResults, StoredChunk
     from .service import SearchService
 
-# If even the best result scores no more, nothing is recalled. It is also the most that a cosine is worth in a language
-# that the embedder does not know; benchmarks/unanswerable.py measures what it costs.
-HIGHEST_STRANGER = 0.2
+# If even the best result scores no more, nothing is recalled. To a model, any two texts are a little alike, which words
+# are not; benchmarks/unanswerable.py measures what each costs.
+_FLOOR = 0.265
+_FLOOR_BY_WORDS = 0.15
 # One more result for so many tokens of the budget: enough that what fits is chosen from more than fits.
 _TOKENS_PER_RESULT = 15
 _MOST_RESULTS = 400
@@ -62,15 +64,18 @@ async def recall(
     query: str,
     max_tokens: int,
     options: Mapping[str, Any],
-    floor: float = HIGHEST_STRANGER,
+    floor: float | None = None,
 ) -> Recall:
     """Search, and render the results. See `kipu.Memory.recall`.
 
     :param search: searches as `kipu.Memory.search` does.
-    :param floor: the score above which the best result is recalled.
+    :param floor: the score above which the best result is recalled, None for that of the strategy.
     """
     results = await search(query, max_results=_results_for(max_tokens), **options)
     best = max((result.score for result in results), default=0.0)
+    by_words = all(name.partition(".")[0] == FALLBACK_STRATEGY for result in results for name in result.scores)
+    if floor is None:
+        floor = _FLOOR_BY_WORDS if by_words else _FLOOR
     if results and best <= floor and options.get("min_score") is None:
         results.clear()
         results.notices.append(

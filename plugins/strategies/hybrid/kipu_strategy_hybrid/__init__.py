@@ -37,8 +37,8 @@ FILE_WEIGHTS = {"vector": 0.45, "keyword": 0.25}
 
 MAX_WEIGHT = 1000
 
-SHARE_BEFORE, SHARE_AFTER = 0.2, 0.1
-"""What a score by vectors of the entry before, and of the one after, counts in the order of chunks."""
+SHARE_BEFORE, SHARE_AFTER = 0.125, 0.1
+"""What a score by vectors of the chunk before an entry, and of the one after, counts in the order of chunks."""
 
 _PARAMETERS = 900  # of one statement: some builds of SQLite take no more than 999
 
