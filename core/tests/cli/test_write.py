@@ -156,6 +156,14 @@ def test_an_invalid_argument_is_explained_in_a_sentence(run, workspace, argument
     assert "Traceback" not in err
 
 
+def test_an_edit_says_that_nothing_changed_or_that_there_is_a_copy(run, workspace):
+    (workspace / "memory/a.md").write_text("- one\n- two\n", "utf-8")
+    code, out, err = run("edit", "memory/a.md:2", "two")
+    assert (code, out[:25], err) == (0, "Unchanged: memory/a.md:2 ", "Nothing was changed: that is what is there.\n")
+    code, out, err = run("edit", "memory/a.md:2", "one")
+    assert (code, out[:18], err) == (0, "Changed: memory/a.", "memory/a.md:1 says the same.\n")
+
+
 def test_forget_asks_and_prints_a_receipt(run, workspace):
     (workspace / "memory/a.md").write_text("keep this\n\nforget the platypus\n", "utf-8")
     code, out, err = run("forget", "memory/a.md:3", stdin=b"n\n")

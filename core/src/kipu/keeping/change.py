@@ -13,6 +13,7 @@ from ..index.recovery import recovering
 from ..markdown import canonical, entries, normalize_text
 from ..types import Note, Place
 from ..workspace.text import TextFile
+from .duplicates import find_copy
 from .edits import append, dedent, remove, reword
 from .files import read_file
 from .named import Named, ids_of, resolve
@@ -52,18 +53,23 @@ async def edit(writer: Writer, text: str, named: Named) -> Note:
         targets = await resolve(writer.context, named)
         text = await writer.filter(text, targets[0].path, where="In the new text: ")
         targets = [target.below_headings(text) if target.is_chunk else target for target in targets]
-        place, id, change = await _reword(writer, targets, text)
+        place, found, change = await _reword(writer, targets, text)
         await writer.index(*(target.path for target in targets))
         (name,) = await find_chunks_at(writer, [place])
-        if len(targets) > 1:
+        id, copy = await _single_id(writer.context, place, found), None
+        if change == "":
+            writer.context.notices.add("Nothing was changed: that is what is there.")
+        elif len(targets) > 1:
             writer.context.notices.add(f"{len(targets)} entries have that id, and all were changed.")
-    replaced = targets[0].text
-    return Note(place.path, place.start_line, place.end_line, text, name, id=id, replaced=replaced, change=change)
+        elif id and (copy := await find_copy(writer.context, place.path, found[0])):
+            writer.context.notices.add(f"{copy} says the same.")
+    replaced, lines = "" if change == "" else targets[0].text, (place.start_line, place.end_line)
+    return Note(place.path, *lines, text, name, copy, id=id, replaced=replaced, change=change or None)
 
 
 @retried(FileChangedError, attempts=5)
-async def _reword(writer: Writer, targets: Sequence[Target], text: str) -> tuple[Place, str | None, str | None]:
-    """Replace the lines of targets. Return where the first is now, the id of its entry, and the name of the change."""
+async def _reword(writer: Writer, targets: Sequence[Target], text: str) -> tuple[Place, list[Entry], str | None]:
+    """Replace the lines of targets. Return where the first is now, its entries, and the change; "" if there is none."""
     changes, places = [], []
     for (real, path), of_file in _by_file(targets):
         data, file = await asyncio.to_thread(read_file, writer.context.workspace, real, path)
@@ -71,10 +77,13 @@ async def _reword(writer: Writer, targets: Sequence[Target], text: str) -> tuple
             file, place = await _keep_ids(writer.context, file, target, *reword(file, target, text))
         changes.append(FileChange(real, data, writer.encode(file, path)))
         places.append((place, _overlapping(file, place)))
-    change = await writer.commit(*changes, kind="edit")
-    place, found = places[0]
-    ids = await ids_of(writer.context, [(place.path, entry) for entry in found])
-    return place, ids[0] if len(ids) == 1 else None, change
+    is_changed = any(change.before != change.after for change in changes)
+    return *places[0], await writer.commit(*changes, kind="edit") if is_changed else ""
+
+
+async def _single_id(context: Context, place: Place, found: Sequence[Entry]) -> str | None:
+    """Return the id of the entry that is there; None if there are several or none."""
+    return (await ids_of(context, [(place.path, found[0])]))[0] if len(found) == 1 else None
 
 
 def _by_file(targets: Iterable[Target]) -> Iterator[tuple[tuple[str, str], list[Target]]]:
@@ -176,9 +185,7 @@ async def _move_lines(
     change = await writer.commit(FileChange(real, there, writer.encode(other, path)), *changes, kind="move")
     context.notices.add(*notices)
     place = Place(path, places[0].start_line, places[-1].end_line)
-    found = _overlapping(other, place)
-    ids = await ids_of(context, [(path, entry) for entry in found])
-    return place, ids[0] if len(ids) == 1 else None, change
+    return place, await _single_id(context, place, _overlapping(other, place)), change
 
 
 @retried(FileChangedError, attempts=5)

@@ -12,6 +12,7 @@ from ..markdown import Entry, canonical, entries, format_entry
 from ..sqlite import in_batches
 from ..types import Place
 from .files import read_file
+from .supersede import find_entry
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -23,6 +24,7 @@ _SIMILAR = 0.7
 _MAX_SIMILAR = 5
 # Chunkers cut words that are longer than a chunk: the index does not have those as one.
 _LONGEST_WORD = 40
+_SHOWN_CHARACTERS = 80
 
 Candidates = dict[str, list[tuple[str, Entry]]]  # by the texts as they are compared, with the paths of the files
 
@@ -64,11 +66,33 @@ def find_duplicate(
 
     An entry that is outdated does not: its text may be remembered again.
     """
-    wanted = canonical(entries(format_entry(text, {}))[0].text)
-    for path, entry in candidates.get(wanted, ()):
+    for path, entry in candidates.get(_as_entry(text), ()):
         if not _is_outdated(entry, metadata, today):
             return path, entry
     return None
+
+
+def _as_entry(text: str) -> str:
+    return canonical(entries(format_entry(text, {}))[0].text)
+
+
+async def is_superseded(context: Context, candidates: Candidates, text: str, *, again: bool) -> bool:
+    """Return whether something superseded an entry that says exactly that. If so, a notice names it."""
+    for _, entry in candidates.get(_as_entry(text), ()):
+        if by := entry.metadata.get("superseded_by"):
+            place = await find_entry(context, by)
+            by, outcome = f"{by} ({place})" if place else by, "is believed again beside it" if again else "was left out"
+            context.notices.add(f'"{text[:_SHOWN_CHARACTERS]}" was superseded by {by}, and {outcome}.')
+            return True
+    return False
+
+
+async def find_copy(context: Context, path: str, entry: Entry) -> Place | None:
+    """Return where else the source of a file says what an entry of that file says."""
+    candidates = await find_candidates(context, [entry.text], context.workspace.source_of(path))
+    others = {text: [each for each in found if each != (path, entry)] for text, found in candidates.items()}
+    copy = find_duplicate(others, entry.text, entry.metadata, context.config.today())
+    return Place(copy[0], copy[1].start_line, copy[1].end_line) if copy else None
 
 
 def _is_outdated(entry: Entry, new: Mapping[str, str], today: date) -> bool:

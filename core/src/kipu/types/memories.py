@@ -80,10 +80,11 @@ class Note:
     """What was written, and where; ``text`` is what the file has there now.
 
     ``chunk`` is the name of its chunk, and None where that has its neighbours too: then it is named by its lines,
-    ``str(note.place)``. ``duplicate_of`` is where the same was written before: then nothing was written, and the
-    lines are those of that place. ``similar`` are places that say nearly the same, which are kept. ``id`` is the
-    entry's where it has one. ``replaced`` is what an edit replaced. ``change`` names the change for `Memory.undo`, and
-    is None if a file of it is outside the workspace. ``notices`` are sentences for people, such as what was redacted.
+    ``str(note.place)``. ``duplicate_of`` is where the same was written before: then `Memory.remember` writes nothing,
+    and the lines are those of that place, while `Memory.edit` makes a copy. ``similar`` are places that say nearly the
+    same, which are kept. ``id`` is the entry's where it has one. ``replaced`` is what an edit replaced, empty if that
+    was the same. ``change`` names the change for `Memory.undo`, and is None if a file of it is outside the workspace.
+    ``notices`` are sentences for people, such as what was redacted.
     """
 
     path: str
