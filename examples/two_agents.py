@@ -17,7 +17,7 @@ async def research(workspace: str, done: asyncio.Event) -> None:
     """Find something out, and change one's mind about it."""
     async with Memory(workspace) as shared, Memory(workspace, scope="researcher") as own:
         await own.remember("The archive wants requests by e-mail, before noon.")
-        first = await shared.remember("The bridge was built in 1874.", source="team", metadata={"tags": ["bridge"]})
+        first = await shared.remember("The bridge was built in 1874.", source="team", tags=["bridge"])
         place = f"{first.path}:{first.start_line}-{first.end_line}"
         await shared.remember("The bridge was built in 1847, says the town's archive.", source="team", supersedes=place)
         done.set()

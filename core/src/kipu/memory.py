@@ -474,22 +474,23 @@ class Memory:
         source: str | None = None,
         file: str | os.PathLike[str] | None = None,
         heading: str | None = None,
+        tags: str | Sequence[str] | None = None,
         metadata: Mapping[str, Any] | None = None,
         supersedes: str | None = None,
     ) -> Note:
         """Write a text to a memory file, so that every search from now on finds it.
 
-        It becomes an entry at the end of ``memory/YYYY-MM-DD.md``, or of ``memory/SOURCE/YYYY-MM-DD.md``. A text that
-        the source has already, apart from white space and Unicode composition, is not written again; the note names
-        that place, and places with similar texts.
+        It becomes an entry at the end of ``memory/YYYY-MM-DD.md``, or of ``memory/SOURCE/YYYY-MM-DD.md``; of a list,
+        each item does. A text that the source has already, apart from white space and Unicode composition, is not
+        written again; the note names that place, and places with similar texts.
 
         :param source: the label of a source: a folder below ``memory/``, which is created if need be.
         :param file: write to this file instead: relative to the workspace if it is below ``memory/`` there, else
             relative to the folder of the source.
         :param heading: write at the end of the section with this heading, which is created if need be; or of that with
             this path of headings, as a search shows it: ``Plan > Open items``.
-        :param metadata: properties of the text, such as ``origin``, ``session``, ``tags`` (a list) or ``valid_until``
-            (a date), for the last line of the entry.
+        :param tags: a tag, or several, for the last line of the entry.
+        :param metadata: further properties for that line, such as ``origin``, ``session`` or ``valid_until`` (a date).
         :param supersedes: the entry that this supersedes: its id, its chunk, or its path and lines, such as
             ``memory/team/2026-11-29.md:3-4``. Searches rank that below this, and label it as outdated.
         :raises QueryError: an argument has an invalid value.
@@ -502,9 +503,8 @@ class Memory:
         """
         from .keeping.remember import remember
 
-        return await remember(
-            self._writer, text, source=source, file=file, heading=heading, metadata=metadata, supersedes=supersedes
-        )
+        place: dict[str, Any] = {"source": source, "file": file, "heading": heading}
+        return await remember(self._writer, text, **place, tags=tags, metadata=metadata, supersedes=supersedes)
 
     @_public
     async def read(

@@ -111,6 +111,19 @@ async def test_duplicates_are_not_written(memory):
     assert await memory.files() == before
 
 
+async def test_a_superseded_fact_is_left_out_and_a_notice_says_so(memory, flusher):
+    first = await memory.remember("Ada looks after the cache.")
+    second = await memory.remember("Bo looks after the cache.", supersedes=first.id)
+    notice = f'"Ada looks after the cache." was superseded by {second.id} ({second.path}:5-6), and was left out.'
+    flushed = await memory.flush(MESSAGES)
+    assert (len(flushed.entries), flushed.notices) == (1, [notice])
+    flusher.script = ["- Ada looks after the cache."] * 2
+    for dry_run in (True, False):
+        assert await memory.flush(MESSAGES, dry_run=dry_run) is None
+        assert (await memory.status()).notices == [notice]
+    assert await memory.apply_flush("- Ada looks after the cache.") is None
+
+
 @pytest.mark.parametrize("answer", [NOTHING, f"\n {NOTHING} \n", "-", "```\n```"])
 async def test_an_answer_without_facts_writes_nothing(memory, flusher, workspace, answer):
     flusher.script = [answer]

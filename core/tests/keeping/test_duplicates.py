@@ -34,7 +34,7 @@ async def test_an_exact_duplicate_is_not_written_again(memory, workspace, again)
 
 
 @pytest.mark.parametrize(
-    "text", ["```\nopen", "# Heading\n\ntext", "[tags: a]", "a\n[tags: a]", "- a\n- b", "    code", "---\na: b\n---"]
+    "text", ["```\nopen", "# Heading\n\ntext", "[tags: a]", "a\n[tags: a]", "    code", "---\na: b\n---"]
 )
 async def test_a_duplicate_is_found_whatever_it_looks_like(memory, workspace, text):
     first = await memory.remember(text)
@@ -128,6 +128,38 @@ async def test_a_superseded_text_may_be_remembered_again(memory, workspace):
         ("- The cache is Valkey.", True),
         ("- The cache is Redis.", True),
     ]
+
+
+async def test_a_superseded_text_that_is_said_again_is_believed_again_and_a_notice_says_so(memory):
+    first = await memory.remember("The cache is Redis.", file="a.md")
+    second = await memory.remember("The cache is Valkey.", file="b.md", supersedes=first.id)
+    for text in ("The cache is Redis.", "- Ada looks after it.\n- The cache is Redis."):
+        third = await memory.remember(text, file="c.md")
+        by = f"{second.id} (memory/b.md:1-2)"
+        assert third.notices == [f'"The cache is Redis." was superseded by {by}, and is believed again beside it.']
+        assert third.duplicate_of is None
+        await memory.undo()
+    fourth = await memory.remember("The cache is Redis.", supersedes=second.id)
+    assert [notice.partition(":")[0] for notice in fourth.notices] == ["It supersedes memory/b.md"]
+
+
+async def test_an_edit_that_makes_a_copy_names_the_other_place(memory, write):
+    write("memory/a.md", "- one\n- two\n")
+    write("memory/b.md", "- three\n  [superseded_by: x]\n- four\n")
+    write("memory/other/c.md", "- five\n")
+    note = await memory.edit("one", path="memory/b.md", start=3)
+    assert (str(note.duplicate_of), note.notices) == ("memory/a.md:1", ["memory/a.md:1 says the same."])
+    for text in ("three", "five", "one of them"):  # outdated, of another source, no copy
+        assert (await memory.edit(text, path="memory/b.md", start=3, end=4)).duplicate_of is None
+
+
+async def test_an_edit_to_the_same_text_changes_nothing_and_says_so(memory, write):
+    file = write("memory/a.md", "- one\n- two\n")
+    before = file.stat()
+    note = await memory.edit("two", path="memory/a.md", start=2)
+    assert (note.replaced, note.change, note.duplicate_of) == ("", None, None)
+    assert note.notices == ["Nothing was changed: that is what is there."]
+    assert (file.stat().st_ino, await memory.changes()) == (before.st_ino, [])
 
 
 async def test_an_expired_text_may_be_remembered_again(memory):

@@ -320,9 +320,48 @@ async def test_an_item_of_a_list_is_remembered_as_one(memory, workspace, text):
     assert (await memory.remember(first.text)).duplicate_of == first.place
 
 
-@pytest.mark.parametrize("text", ["- one\n- two", "-5 degrees", "- one\n  [tags: a]"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("-5 degrees", "- one\n  [tags: a]", "- one\n- two\n  [tags: a]", "1. one\n2. two", "- one\n\nProse."),
+        *("- one\n\n## Two\n\n- three", "- one\n\n---", "---\na: b\n---\n- one", "- one\n- !"),
+    ],
+)
 async def test_other_texts_keep_their_dash(memory, text):
     assert (await memory.remember(text)).text == text
+
+
+async def test_a_list_becomes_its_items(memory, workspace):
+    await memory.remember("two", file="a.md")
+    note = await memory.remember("* one\n* two\n\n* [ ] three\n  - four", file="a.md", heading="Plan", tags="x")
+    assert lines_of(workspace / "memory/a.md") == [
+        *("- two", "", "## Plan", "", "- one", "  [tags: x]", "- [ ] three", "  - four", "", "  [tags: x]", "")
+    ]
+    assert (note.text, note.start_line, note.end_line) == ("- one\n- [ ] three\n  - four", 5, 10)
+    assert note.notices == ["1 of 3 items are remembered already."]
+    assert len(await memory.entries()) == 3
+    assert (await memory.remember("- one\n- two")).duplicate_of.start_line == 5
+    await memory.undo()
+    assert lines_of(workspace / "memory/a.md") == ["- two", ""]
+    for arguments in ({"supersedes": "memory/a.md:1"}, {"metadata": {"id": "x"}}):
+        with pytest.raises(QueryError, match="A list becomes several entries"):
+            await memory.remember("- one\n- two", **arguments)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "line"),
+    [
+        ({"tags": ["a", "b/c"]}, "[tags: a, b/c]"),
+        ({"tags": "a", "metadata": {"tags": ["b"], "origin": "chat"}}, "[tags: b, a; origin: chat]"),
+        ({"tags": [], "metadata": {"origin": "chat"}}, "[origin: chat]"),
+    ],
+)
+async def test_tags_are_written_as_metadata(memory, workspace, arguments, line):
+    note = await memory.remember(FACT, **arguments)
+    assert lines_of(workspace / note.path)[3] == f"  {line}"
+    assert len(await memory.entries(tag="a")) == ("tags" in line)
+    with pytest.raises(QueryError, match="tags must be a tag"):
+        await memory.remember("two", tags=[5])
 
 
 @pytest.mark.parametrize("heading", [None, "Notes"])

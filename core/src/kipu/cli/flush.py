@@ -54,6 +54,7 @@ async def flush_command(
     elif flushed is not None:
         output.line(escape(flushed.text, keep=LINES))
     if flushed is None:
+        output.notices((await memory.status()).notices)
         output.note("Nothing new to remember.")
     else:
         output.notices(flushed.notices)

@@ -49,14 +49,14 @@ _PLACE_HELP = (
 all_option = click.option("--all", "all", is_flag=True, help="Allow a PLACE that names several entries.")
 
 
-def _parse_metadata(pairs: tuple[str, ...], tags: tuple[str, ...]) -> dict[str, Any]:
-    metadata: dict[str, Any] = {}
+def _parse_metadata(pairs: tuple[str, ...]) -> dict[str, str]:
+    metadata = {}
     for pair in pairs:
         key, equals, value = pair.partition("=")
         if not equals:
             raise click.UsageError(f"--metadata takes KEY=VALUE, not {pair!r}.")
         metadata[key] = value
-    return metadata | ({"tags": list(tags)} if tags else {})
+    return metadata
 
 
 def _print_note(output: Output, memory: Memory, note: Note, label: str) -> None:
@@ -98,12 +98,11 @@ async def remember_command(
     memory: Memory,
     *,
     text: tuple[str, ...],
-    tags: tuple[str, ...],
     pairs: tuple[str, ...],
-    **options: str | None,
+    **options: Any,
 ) -> None:
     """Write TEXT to a memory file, where every later search finds it."""
-    note = await memory.remember(read_text(text), metadata=_parse_metadata(pairs, tags), **options)
+    note = await memory.remember(read_text(text), metadata=_parse_metadata(pairs), **options)
     _print_note(output, memory, note, "Already remembered:" if note.duplicate_of else "Remembered:")
 
 
@@ -136,7 +135,8 @@ async def edit_command(
 
     Without TEXT, or with -, the text is read from standard input. The rest of the file stays as it is.
     """
-    _print_note(output, memory, await memory.edit(read_text(text), **place, all=all), "Changed:")
+    note = await memory.edit(read_text(text), **place, all=all)
+    _print_note(output, memory, note, "Changed:" if note.replaced else "Unchanged:")
 
 
 @click.command("move", cls=TextCommand, epilog=_PLACE_HELP)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..errors import EvergreenFileError, KipuError, NotWrittenError, QueryError
 from ..index.recovery import recovering
-from ..keeping.remember import add_entries, filter_new
+from ..keeping.remember import Destination, add_entries, filter_new
 from ..keeping.targets import resolve_destination
 from ..markdown import entries, format_entry, format_metadata, normalize_text
 from ..search.quotation import FENCE
@@ -156,7 +156,7 @@ async def _write(writer: Writer, facts: Sequence[str], path: str, real: str) -> 
 @recovering
 async def _add(writer: Writer, facts: Sequence[str], path: str, real: str) -> list[Note]:
     async with writer.locked():
-        return await add_entries(writer, facts, path, real, _METADATA)
+        return await add_entries(writer, facts, Destination(path, real), _METADATA, "flush")
 
 
 def _format_list(facts: Sequence[str]) -> str:

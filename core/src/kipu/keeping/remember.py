@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from ..errors import FileChangedError, QueryError
 from ..index.recovery import recovering
 from ..markdown import canonical, check_metadata, entries, format_entry, normalize_text
+from ..search.query import texts_of
 from ..search.quotation import without_recalled
 from ..types import Note, Place
 from ..workspace.text import TextFile
-from .duplicates import find_candidates, find_duplicate, find_similar
+from .duplicates import find_candidates, find_duplicate, find_similar, is_superseded
 from .edits import append, check_heading
 from .files import read_file
 from .named import ids_of, resolve_place
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
 _SHOWN_CHARACTERS = 80
 
 
-class _Destination(NamedTuple):
+class Destination(NamedTuple):
     """Where an entry is added: a file, by its path and its real path, and a heading in it."""
 
     path: str
@@ -50,21 +51,33 @@ async def remember(
     source: str | None,
     file: str | os.PathLike[str] | None,
     heading: str | None,
+    tags: str | Sequence[str] | None,
     metadata: Mapping[str, Any] | None,
     supersedes: str | None,
 ) -> Note:
-    """Write one entry. See `kipu.Memory.remember`."""
+    """Write one entry, or those of a list. See `kipu.Memory.remember`."""
     context, today = writer.context, writer.context.config.today()
-    text, known = _without_item_mark(_new_text(context, normalize_text(text))), check_metadata(metadata)
+    texts, known = _items(_new_text(context, normalize_text(text))), check_metadata(metadata)
+    if given := texts_of("tags", tags, "a tag such as infrastructure"):
+        known |= check_metadata({"tags": [*filter(None, [known.get("tags")]), *given]})
+    if len(texts) > 1 and (supersedes is not None or "id" in known):
+        raise QueryError("A list becomes several entries. Give an id, or what is superseded, with one of them alone.")
     title = None if heading is None else check_heading(heading)
     path, real = resolve_destination(context, source, file)
     async with writer.locked():
-        text = await writer.filter(text, path)
+        texts = [await writer.filter(item, path) for item in texts]
         known = await writer.filter_metadata(known, path)
         title = None if title is None else await writer.filter(title, path, where="In the heading: ")
         await writer.refuse_secret_names(path)
         if "id" in known and (place := await find_entry(context, known["id"])):
             raise QueryError(f'There is an entry with the id "{known["id"]}" already: {place}. Give another one.')
+        destination = Destination(path, real, title)
+        if len(texts) > 1 and (new := await add_entries(writer, texts, destination, known, "remember")):
+            if len(new) < len(texts):
+                context.notices.add(f"{len(texts) - len(new)} of {len(texts)} items are remembered already.")
+            text = "\n".join(line for note in new for line in format_entry(note.text, {}))
+            return Note(path, new[0].start_line, new[-1].end_line, text, change=new[0].change)
+        text = texts[0]  # of a list that is remembered already
         old = None if supersedes is None else await resolve_place(context, supersedes)
         candidates = await find_candidates(context, [text], context.workspace.source_of(path))
         if duplicate := await asyncio.to_thread(find_duplicate, candidates, text, known, today):
@@ -72,8 +85,9 @@ async def remember(
         if old is not None:
             await _check_not_superseded(context, old, known.get("id"))
             known.setdefault("id", await _unused_id(context, *await _ids(context, path, [format_entry(text, {})])))
+        else:
+            await is_superseded(context, candidates, text, again=True)
         similar = await asyncio.to_thread(find_similar, candidates, text)
-        destination = _Destination(path, real, title)
         lines = format_entry(text, known)
         (place,), change = await _add(writer, destination, [lines], "remember", old, known.get("id", ""))
         if old is not None:
@@ -98,27 +112,29 @@ def _new_text(context: Context, text: str) -> str:
     return normalize_text(new)
 
 
-def _without_item_mark(text: str) -> str:
-    """Return what an item of a list says, if a text is one: it becomes an item again."""
-    found = entries(text.split("\n"))
-    if len(found) != 1 or not found[0].is_item or text[0] not in "-*+" or found[0].metadata:
-        return text
-    return found[0].text if any(map(str.isalnum, found[0].text)) else text
+def _items(text: str) -> list[str]:
+    """Return what the items of a list say, if a text is one: they become items again. Return any other as it is."""
+    lines = text.split("\n")
+    found = [each for each in entries(lines) if each.is_item and not each.metadata and any(map(str.isalnum, each.text))]
+    marked = [entry for entry in found if lines[entry.start_line - 1].lstrip()[0] in "-*+"]
+    inside = {number for entry in marked for number in range(entry.start_line, entry.end_line + 1)}
+    is_list = all(number in inside or not line.strip() for number, line in enumerate(lines, 1))
+    return [entry.text for entry in found] if is_list else [text]
 
 
 async def add_entries(
-    writer: Writer, texts: Sequence[str], path: str, real: str, metadata: Mapping[str, str]
+    writer: Writer, texts: Sequence[str], destination: Destination, metadata: Mapping[str, str], kind: str
 ) -> list[Note]:
     """Write several entries to the end of one file, all or none; leave out those that exist. Call it with the lock.
 
     :param texts: as write filters returned them.
     """
-    context = writer.context
-    new = await filter_new(context, texts, path, metadata)
+    context, path = writer.context, destination.path
+    new = await filter_new(context, texts, path, metadata, again=kind == "remember")
     if not new:
         return []
     formatted = [format_entry(text, metadata) for text in new]
-    places, change = await _add(writer, _Destination(path, real), formatted, "flush")
+    places, change = await _add(writer, destination, formatted, kind)
     await writer.index(path)
     chunks, ids = await find_chunks_at(writer, places), await _ids(context, path, formatted)
     return [
@@ -140,13 +156,17 @@ async def _ids(context: Context, path: str, formatted: Sequence[Sequence[str]]) 
     return await ids_of(context, [(path, entries(lines)[0]) for lines in formatted])
 
 
-async def filter_new(context: Context, texts: Sequence[str], path: str, metadata: Mapping[str, str]) -> list[str]:
-    """Return those of several texts that the source of a file does not say yet, each once."""
+async def filter_new(
+    context: Context, texts: Sequence[str], path: str, metadata: Mapping[str, str], *, again: bool = False
+) -> list[str]:
+    """Return those of several texts that the source of a file does not say yet, or not any more if ``again``."""
     new: dict[str, str] = {}
     texts = [normalize_text(text) for text in texts]
     candidates = await find_candidates(context, texts, context.workspace.source_of(path))
     for text in texts:
-        if not find_duplicate(candidates, text, metadata, context.config.today()):
+        if find_duplicate(candidates, text, metadata, context.config.today()):
+            continue
+        if not await is_superseded(context, candidates, text, again=again) or again:
             new.setdefault(canonical(text), text)
     return list(new.values())
 
@@ -154,7 +174,7 @@ async def filter_new(context: Context, texts: Sequence[str], path: str, metadata
 @retried(FileChangedError, attempts=5)
 async def _add(
     writer: Writer,
-    destination: _Destination,
+    destination: Destination,
     formatted: Sequence[Sequence[str]],
     kind: str,
     old: Target | None = None,
