@@ -139,6 +139,7 @@ class Memory:
         source: str | None = None,
         file: str | os.PathLike[str] | None = None,
         heading: str | None = None,
+        tags: str | Sequence[str] | None = None,
         metadata: Mapping[str, Any] | None = None,
         supersedes: str | None = None,
     ) -> Note: ...
