@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["LONGEST_NAME", "STOP_WORDS", "key", "names_in", "phrase"]
+__all__ = ["LONGEST_NAME", "STOP_WORDS", "UPPER", "key", "names_in", "phrase"]
 
 LONGEST_NAME = 100
 """Longer runs of characters are no names."""
@@ -19,11 +19,11 @@ STOP_WORDS = frozenset(
     for from had has have he her here his how however i if in into is it it's its just last many may might more most
     must my new no not of on one only or other our over same she should since so some such than that the their then
     there these they this those through to too two under until very was we were what when where which while who why
-    will with would you your first between let's i'm yes please maybe perhaps today tomorrow yesterday""".split()
+    will with would you your first between let's i'm yes please maybe perhaps see today tomorrow yesterday""".split()
 ) | {first + second for first in ("any", "every", "no", "some") for second in ("body", "one", "thing")}
 """Words that begin sentences and are no names, and no part of one at its ends."""
 
-_UPPER = "A-ZÀ-ÖØ-ÞĀ-ŐŒ-ŽА-ЯЁΑ-ΩԱ-Ֆ"
+UPPER = "A-ZÀ-ÖØ-ÞĀ-ŐŒ-ŽА-ЯЁΑ-ΩԱ-Ֆ"
 _NAMES = re.compile(
     # A code span.
     r"`(?P<code>[^`\n]{2,60})`"
@@ -32,9 +32,9 @@ _NAMES = re.compile(
     # A tag.
     r"|(?<![\w#&/])\#(?P<tag>[^\W\d_][\w/-]*+)"
     # Capitalised words, joined by what joins the words of names.
-    rf"|(?<![^\W_])(?P<name>(?:[{_UPPER}]\.\s?){{0,4}}+[{_UPPER}](?:[\w'’&+-]*\w)?"
+    rf"|(?<![^\W_])(?P<name>(?:[{UPPER}]\.\s?){{0,4}}+[{UPPER}](?:[\w'’&+-]*\w)?"
     r"(?:(?<!['’]s)(?:\s(?:of|the|de|la|le|van|von|der|du|del|and|for|in|et|&))?(?:\s(?:the|de|la))?"
-    rf"\s[{_UPPER}0-9](?:[\w'’&+-]*\w)?)*)"
+    rf"\s[{UPPER}0-9](?:[\w'’&+-]*\w)?)*)"
     # An identifier: with digits, dots, slashes, underscores or capitals inside of it; or a number.
     r"|(?<![\w./-])(?=[^\W\d_A-Z]*[\d_./-]\w|[a-z]+[A-Z]\w)(?P<identifier>[\w./-]*\w)"
 )

@@ -1,0 +1,63 @@
+"""What a page is about: the subject of what its lines say without a subject."""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+
+from .names import STOP_WORDS
+
+__all__ = ["page_title", "plain", "subject"]
+
+_MARKUP = re.compile(r"\[\[(?:[^\[\]|]*\|)?([^\[\]|]*)\]\]|[`*]|(?<!\w)_|_(?!\w)|^#+\s+|\s+#+$")
+_WITH_DATE = re.compile(r"\d{4}-\d\d(?:-\d\d)?|\d{8}|(?:19|20)\d\d|w\d\d?|q[1-4]|\d+", re.IGNORECASE)
+_JOINING = {"of", "the", "and", "for", "in", "de", "la", "van", "von", "der", "du", "del", "to", "on", "&"}
+# Sections of a page, and folders for anything: not what a page is about.
+_SECTIONS = frozenset(
+    """about agenda answers background bio bugs calendar changelog changes chapter chat chats comments conclusion
+    config configuration contact contacts contents context conversation conversations daily day decision
+    decisions description details dialog dialogue done entities example examples facts family faq features
+    friday general goals health history hobbies home ideas index info information install installation interests
+    intro introduction issues journal knowledge learnings links list log logs main meeting meetings memories
+    memory metadata misc miscellaneous monday month next notes note observations open other overview part people
+    personal plan plans preferences problems profile progress projects project properties purpose questions
+    readme references related relations relationships requirements resources results risks roadmap saturday
+    scratch section see session sessions settings setup skills status steps summary sunday table tags task tasks
+    team thursday timeline tips today todo todos tools topics tuesday untitled updates usage user users
+    wednesday week work yesterday""".split()
+)
+
+
+def plain(text: str) -> str:
+    """Return a text without the marks of links, code and emphasis."""
+    return " ".join(_MARKUP.sub(r"\1", text).split())
+
+
+@lru_cache(maxsize=1_000)
+def subject(heading: str, path: str) -> str:
+    """Return the innermost heading that is a name, or else the title of the file; an empty text if both are none.
+
+    :param heading: the headings above a chunk, joined by " > ".
+    """
+    titles = (plain(title) for title in reversed(heading.split(" > ")))
+    return next(filter(_is_name, titles), "") or page_title(path)
+
+
+@lru_cache(maxsize=1_000)
+def page_title(path: str) -> str:
+    """Return the name of a file as a title, or an empty text if it is a date or says nothing."""
+    name = path.rpartition("/")[2]
+    title = " ".join(re.split(r"[-_\s]+", name.rpartition(".")[0] or name))
+    return "" if not title or _says_nothing(title) or _WITH_DATE.match(name) else title
+
+
+def _says_nothing(title: str) -> bool:
+    words = re.findall(r"\w+", title.casefold())
+    return all(word in _SECTIONS or word in STOP_WORDS or _WITH_DATE.fullmatch(word) for word in words)
+
+
+def _is_name(title: str) -> bool:
+    words = title.split()
+    if not 1 <= len(words) <= 6 or len(title) > 80 or title[-1] in "?.!:" or _says_nothing(title):
+        return False
+    return all(not word[0].islower() or word in _JOINING or re.search(r"[\d._/A-Z]", word) for word in words)
