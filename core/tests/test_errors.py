@@ -60,7 +60,7 @@ def test_exit_codes_are_stable(name, exit_code):
     assert getattr(errors, name).exit_code == exit_code
 
 
-@pytest.mark.parametrize("kind", [errors.EmbedderBusyError, errors.FlusherBusyError])
+@pytest.mark.parametrize("kind", [errors.AnnotatorBusyError, errors.EmbedderBusyError, errors.FlusherBusyError])
 @pytest.mark.parametrize(
     ("given", "known"),
     [(30, 30.0), (0.5, 0.5), (0, 0.0), ("30", None), (b"30", None), (-1, None), (float("nan"), None), (10**400, None)],

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import json
 import re
 import textwrap
 from types import ModuleType
@@ -35,6 +36,16 @@ class OnePerFile:
 
 
 @attrs.frozen
+class Names:
+    """Say which words begin with a capital letter."""
+
+    identity = "names"
+
+    async def annotate(self, texts: Any) -> list[str]:
+        return [json.dumps({"names": re.findall(r"[A-Z]\w+", text)}) for text in texts]
+
+
+@attrs.frozen
 class LastMessage:
     """Keep the last message."""
 
@@ -57,6 +68,7 @@ READERS = {
     "Newest": WordStrategy,
     "OnePerFile": OnePerFile,
     "LocalModel": LastMessage,
+    "Names": Names,
     "Redact": LowerCase,
 }
 
@@ -87,6 +99,7 @@ def plugins(site: Site) -> Plugins:
 def test_the_hooks_are_these():
     assert sorted(HOOKS) == [
         "kipu_indexed",
+        "kipu_register_annotators",
         "kipu_register_chunkers",
         "kipu_register_embedders",
         "kipu_register_flushers",
@@ -111,6 +124,7 @@ def test_a_hook_is_documented_with_its_parameters_its_version_and_an_example(nam
         ("kipu_register_chunkers", "chunker", "paragraphs", ParagraphChunker),
         ("kipu_register_strategies", "strategy", "newest", WordStrategy),
         ("kipu_register_postprocessors", "postprocessor", "one-per-file", OnePerFile),
+        ("kipu_register_annotators", "annotator", "names", Names),
         ("kipu_register_flushers", "flusher", "local", LastMessage),
         ("kipu_register_write_filters", "filter", "redact", LowerCase),
     ],

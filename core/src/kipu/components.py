@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
     from .config import MemoryConfig
     from .plugins.adapters import (
+        AnnotatorAdapter,
         ChunkerAdapter,
         EmbedderAdapter,
         FlusherAdapter,
@@ -102,7 +103,7 @@ class Components:
     async def check(self) -> list[str]:
         """Return what is wrong with the configured components, a sentence each. Each is asked for its own check."""
         problems: list[str] = []
-        builds: list[Callable[[], object]] = [self.chunker, self.stages, self.filters, self.embedder]
+        builds: list[Callable[[], object]] = [self.chunker, self.stages, self.filters, self.embedder, self.annotator]
         builds.append(lambda: self.strategies(None))
         if self._config.flush.flusher is not None:
             builds.append(lambda: self.flusher(None))
@@ -132,6 +133,11 @@ class Components:
         """Return the embedder, None if none is configured or installed."""
         choice = self.embedder_choice
         return None if choice is None else self._build_once("embedder", choice, "index.embedder")
+
+    def annotator(self) -> AnnotatorAdapter | None:
+        """Return the annotator, None if none is configured."""
+        choice = self._config.index.annotator
+        return None if choice is None else self._build_once("annotator", choice, "index.annotator")
 
     def stages(self) -> list[PostProcessorAdapter]:
         """Return the configured post-processors, in order."""
@@ -256,6 +262,11 @@ class Components:
     def needs_vectors(self) -> bool:
         """Whether a strategy that was used so far needs vectors."""
         return any(strategy.needs_vectors for strategy in self._used.values())
+
+    @property
+    def needs_annotations(self) -> bool:
+        """Whether a strategy that was used so far needs annotations."""
+        return any(strategy.needs_annotations for strategy in self._used.values())
 
     # --- components of the program ---------------------------------------------------------------------------------
 

@@ -124,11 +124,18 @@ class IndexConfig:
         "is installed; if it is not, searches use keywords only.",
         repr=_without_options,
     )
+    annotator: Any = option(
+        None,
+        optional(_component),
+        "The annotator: a name, or a table with `use` and its options. By default there is none. It is used by "
+        "strategies that need annotations, within the daily budget of [flush].",
+        repr=_without_options,
+    )
     cache_bytes: int = option(
         200_000_000,
         whole_number(),
         "How many bytes of vectors to keep that no chunk needs now: those of deleted texts and of other embedders. The "
-        "least recently used are evicted first.",
+        "least recently used are evicted first. Annotations of deleted texts may take as much again.",
     )
 
 
@@ -166,8 +173,8 @@ class PluginsConfig:
     time_limit: float | None = option(
         None,
         optional(number(above=0)),
-        "How many seconds one call of a component may take. By default 30, and 300 for a flusher; a component's own "
-        "`timeout` wins.",
+        "How many seconds one call of a component may take. By default 30, and 300 for a flusher or an "
+        "annotator; a component's own `timeout` wins.",
     )
 
 

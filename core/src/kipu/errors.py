@@ -12,6 +12,8 @@ Each class is one kind of mistake; each message says what happened, where, and w
     │   ├── EmbedderError        an embedder that cannot embed: no key, refused, no answer
     │   │   ├── EmbedderBusyError    a failure that may pass by itself
     │   │   └── TextTooLongError     texts that are longer than the model takes
+    │   ├── AnnotatorError       an annotator that cannot annotate: no key, refused, no answer
+    │   │   └── AnnotatorBusyError   a failure that may pass by itself
     │   └── FlusherError         a flusher that cannot distil: no key, refused, no answer
     │       ├── FlusherBusyError     a failure that may pass by itself
     │       └── ConversationTooLongError     messages that are longer than the model takes
@@ -41,6 +43,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 __all__ = [
+    "AnnotatorBusyError",
+    "AnnotatorError",
     "BudgetExceededError",
     "ChunkNotFoundError",
     "ConfigurationError",
@@ -155,6 +159,22 @@ class TextTooLongError(EmbedderError):
     def __init__(self, message: str, positions: Sequence[int] | None = None) -> None:
         super().__init__(message)
         self.positions = positions
+
+
+class AnnotatorError(PluginError):
+    """An annotator cannot annotate: a missing or wrong key, a refused connection, no answer in time, a missing model.
+
+    Annotators raise it with a sentence that says what to do. The texts stay pending until the next indexing.
+    """
+
+    exit_code = 1
+
+
+class AnnotatorBusyError(_BusyError, AnnotatorError):
+    """An annotator cannot annotate at the moment: a rate limit, or a fault of the server.
+
+    :param retry_after: how many seconds the provider asks to wait; None if it does not say.
+    """
 
 
 class FlusherError(PluginError):

@@ -38,6 +38,7 @@ import pluggy
 
 if TYPE_CHECKING:
     from .types import (
+        Annotator,
         Chunker,
         Embedder,
         Flusher,
@@ -79,6 +80,20 @@ def kipu_register_embedders(register: Register[Embedder]) -> None:
         @hookimpl
         def kipu_register_embedders(register):
             register("hashing", HashingEmbedder)
+    """
+
+
+@hookspec
+def kipu_register_annotators(register: Register[Annotator]) -> None:
+    """Register classes that say what is in texts, for strategies with ``needs_annotations``.
+
+    :param register: call it as ``register(name, cls)``; instances of ``cls`` are a `kipu.types.Annotator`.
+
+    New in version 0.1.0. The smallest example::
+
+        @hookimpl
+        def kipu_register_annotators(register):
+            register("names", Names)
     """
 
 

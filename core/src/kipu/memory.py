@@ -168,19 +168,23 @@ class Memory:
         prune: bool = False,
         on_progress: Callable[[int, int], None] = ignore_progress,
         on_embedding: Callable[[int, int], None] = ignore_progress,
+        on_annotating: Callable[[int, int], None] = ignore_progress,
     ) -> IndexReport:
         """Bring the index up to date with the memory files, and embed everything that has no vector yet.
+
+        If a strategy needs annotations, the configured annotator then annotates what has none yet.
 
         :param force: read every file and rebuild everything, changed or not; vectors of unchanged texts are kept.
         :param prune: remove files whose folder is missing; without it, they are kept until it comes back.
         :param on_progress: called with the number of files done and of those that must be read.
         :param on_embedding: called with the number of chunks done and of those that must be embedded.
+        :param on_annotating: called with the number of texts done and of those that must be annotated.
         :raises IndexBusyError: another process is writing to the index. What was written before stays.
         """
         report = await self._synchronizer.index(
             force=force, prune=prune, on_progress=on_progress, on_embedding=on_embedding
         )
-        return self._visible(report)
+        return self._visible(await self._annotate(report, on_annotating))
 
     @_public
     async def add(self, path: str | os.PathLike[str], force: bool = False) -> IndexReport:
@@ -455,7 +459,8 @@ class Memory:
     @_public
     async def _index_while_watching(self) -> IndexReport:
         """Index what changed, without texts that were refused before."""
-        return self._visible(await self._synchronizer.index(retry_refused=False))
+        report = await self._synchronizer.index(retry_refused=False)
+        return self._visible(await self._annotate(report))
 
     async def stop_watching(self) -> None:
         """Stop watching."""
@@ -778,6 +783,15 @@ class Memory:
         )
 
     # --- services, imported when first used ------------------------------------------------------------------------
+
+    async def _annotate(
+        self, report: IndexReport, on_progress: Callable[[int, int], None] = ignore_progress
+    ) -> IndexReport:
+        if self.config.index.annotator is not None and self._synchronizer.database.exists:
+            from .distill.annotate import annotate
+
+            await annotate(self._writer, report, on_progress)
+        return report
 
     @functools.cached_property
     def _writer(self) -> Writer:

@@ -98,6 +98,7 @@ class Memory:
         prune: bool = False,
         on_progress: Callable[[int, int], None] = ignore_progress,
         on_embedding: Callable[[int, int], None] = ignore_progress,
+        on_annotating: Callable[[int, int], None] = ignore_progress,
     ) -> IndexReport: ...
     def move(
         self,

@@ -41,6 +41,8 @@ def test_index_as_json_has_the_names_of_python(kipu, write):
         "notices": [],
         "embedded": 0,
         "pending_vectors": 0,
+        "annotated": 0,
+        "pending_annotations": 0,
     }
 
 

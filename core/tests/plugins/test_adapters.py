@@ -413,6 +413,9 @@ class Closing:
     async def embed(self, texts, *, role):
         return np.ones((len(texts), 2), np.float32)
 
+    async def annotate(self, texts):
+        return ["{}" for _ in texts]
+
     async def distill(self, messages, *, instructions, model=None):
         return Distillation("- a fact")
 
@@ -427,7 +430,7 @@ async def test_every_kind_is_checked_and_closed_with_the_memory(config):
     parts = {kind: Closing() for kind in KINDS}
     registered = Closing()
     configured = config(
-        index={"chunker": parts["chunker"], "embedder": parts["embedder"]},
+        index={name: parts[name] for name in ("chunker", "embedder", "annotator")},
         strategy=parts["strategy"],
         postprocessors=[parts["postprocessor"]],
     )
@@ -444,4 +447,4 @@ async def test_every_kind_is_checked_and_closed_with_the_memory(config):
     )
     assert all(problem.endswith(": The server is down.") for problem in problems)
     await memory.close()
-    assert [part.closed for part in (*parts.values(), registered)] == [1] * 7
+    assert [part.closed for part in (*parts.values(), registered)] == [1] * 8

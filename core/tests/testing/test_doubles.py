@@ -6,17 +6,18 @@ import numpy as np
 import pytest
 
 import kipu.testing
-from kipu.errors import EmbedderError, FlusherError
+from kipu.errors import AnnotatorError, EmbedderError, FlusherError
 from kipu.testing import (
     CombinedStrategy,
     HashingEmbedder,
     ParagraphChunker,
+    ScriptedAnnotator,
     ScriptedEmbedder,
     ScriptedFlusher,
     VectorStrategy,
     WordStrategy,
 )
-from kipu.types import Chunker, Distillation, Embedder, Flusher, Strategy
+from kipu.types import Annotator, Chunker, Distillation, Embedder, Flusher, Strategy
 
 
 @pytest.mark.parametrize(
@@ -25,6 +26,7 @@ from kipu.types import Chunker, Distillation, Embedder, Flusher, Strategy
         (ParagraphChunker(), Chunker),
         (HashingEmbedder(), Embedder),
         (ScriptedEmbedder(), Embedder),
+        (ScriptedAnnotator(), Annotator),
         (ScriptedFlusher(), Flusher),
         (WordStrategy(), Strategy),
         (VectorStrategy(), Strategy),
@@ -63,6 +65,15 @@ async def test_each_call_takes_the_next_step_of_a_script_and_the_last_one_repeat
         assert (await embedder.embed(["red"], role="query")).tolist() == [[3, 3]]
     embedder.script = []
     assert (await embedder.embed(["red"], role="query") == right).all()
+
+
+async def test_an_annotator_follows_its_script():
+    annotator = ScriptedAnnotator([None, ["{}"], AnnotatorError("No answer.")])
+    assert await annotator.annotate(["Red, red."]) == ['{"words": ["red"]}']
+    assert await annotator.annotate(["Red."]) == ["{}"]
+    with pytest.raises(AnnotatorError, match="No answer"):
+        await annotator.annotate(["Red."])
+    assert annotator.calls == [["Red, red."], ["Red."], ["Red."]]
 
 
 async def test_a_flusher_follows_its_script():

@@ -28,12 +28,18 @@ INCOMPLETE = 4
 @click.option("--prune", is_flag=True, help="Remove files whose folder is missing from the index.")
 @memory_options
 async def index_command(output: Output, memory: Memory, *, force: bool, prune: bool) -> int:
-    """Bring the index up to date with the memory files, and embed all of it.
+    """Bring the index up to date with the memory files, and embed and annotate all of it.
 
-    Only what changed is read and embedded. Every search does the same, except for long embedding.
+    Only what changed is read and embedded. Every search does the same, except for long embedding and annotating.
     """
-    with output.progress("Indexing") as on_progress, output.progress("Embedding") as on_embedding:
-        report = await memory.index(force=force, prune=prune, on_progress=on_progress, on_embedding=on_embedding)
+    with (
+        output.progress("Indexing") as on_progress,
+        output.progress("Embedding") as on_embedding,
+        output.progress("Annotating") as on_annotating,
+    ):
+        report = await memory.index(
+            force=force, prune=prune, on_progress=on_progress, on_embedding=on_embedding, on_annotating=on_annotating
+        )
     _print_report(output, report)
     is_empty = not (report.chunks or report.added or report.unchanged or report.removed or report.renamed)
     if is_empty:
@@ -97,12 +103,15 @@ def _print_report(output: Output, report: IndexReport) -> None:
     if output.json:
         output.data(report)
     elif not output.quiet:
-        embedded = f", {count(report.embedded, 'text')} embedded" if report.embedded else ""
-        output.line(f"{_format_counts(attrs.asdict(report, recurse=False))}{embedded} ({report.seconds:.2f} s)")
+        done = f", {count(report.embedded, 'text')} embedded" if report.embedded else ""
+        done += f", {count(report.annotated, 'chunk')} annotated" if report.annotated else ""
+        output.line(f"{_format_counts(attrs.asdict(report, recurse=False))}{done} ({report.seconds:.2f} s)")
     output.notices(report.notices)
     output.skipped(report.skipped)
     if report.pending_vectors:
         output.note(f"Not embedded yet: {count(report.pending_vectors, 'chunk')}.")
+    if report.pending_annotations:
+        output.note(f"Not annotated yet: {count(report.pending_annotations, 'chunk')}.")
     output.notices(missing_folder(folder) for folder in report.missing)
 
 

@@ -31,6 +31,7 @@ _HEAD = """\
 _EXAMPLES = {
     "timezone": "Europe/Berlin",
     "embedder": KINDS["embedder"].standard[0],
+    "annotator": {"use": "litellm", "model": "openai/gpt-4o-mini"},
     "strategy": KINDS["strategy"].standard[0],
     "postprocessors": list(KINDS["postprocessor"].standard),
     "filters": list(KINDS["filter"].standard),

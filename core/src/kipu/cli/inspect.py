@@ -122,6 +122,9 @@ async def status_command(output: Output, memory: Memory) -> None:
     output.line(f"embedder        {status.embedder or 'none: search by keywords'}")
     if status.embedder:
         output.line(f"not embedded    {count(status.pending_vectors, 'chunk')}")
+    if status.annotator:
+        output.line(f"annotator       {status.annotator}")
+        output.line(f"not annotated   {count(status.pending_annotations, 'chunk')}")
     if output.verbose:
         for identity, vectors in status.vectors.items():
             output.line(f"vectors         {vectors:,} of {escape(identity)}")

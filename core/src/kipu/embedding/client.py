@@ -8,19 +8,21 @@ from __future__ import annotations
 
 import asyncio
 import time
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import attrs
 
-from ..errors import EmbedderBusyError, EmbedderError, TextTooLongError, UnavailableError
+from ..errors import AnnotatorBusyError, EmbedderBusyError, EmbedderError, TextTooLongError, UnavailableError
 from ..markdown import is_entry
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Awaitable, Callable, Sequence
 
     from ..plugins.adapters import EmbedderAdapter
     from ..types import Role, Vectors
     from .identity import ConfiguredEmbedder
+
+Answer = TypeVar("Answer")
 
 BACKOFF_SECONDS = (0.5, 1.0, 2.0)
 """How long to wait before each further attempt, at least."""
@@ -46,8 +48,21 @@ def embedding_text(heading: str, context: str, text: str) -> str:
 
 
 def is_away(error: BaseException | None) -> bool:
-    """Return whether an embedder failed because it does not answer: no other text would fare better."""
+    """Return whether a component failed because it does not answer: no other text would fare better."""
     return error is not None and (isinstance(error, (TimeoutError, UnavailableError)) or is_away(error.__cause__))
+
+
+async def retry(attempt: Callable[[], Awaitable[Answer]], backoff: Sequence[float]) -> Answer:
+    """Return the answer of a call, after as many attempts as it takes and ``backoff`` allows."""
+    for delay in (*backoff, None):
+        try:
+            return await attempt()
+        except (EmbedderBusyError, AnnotatorBusyError) as error:
+            wait = max(delay or 0.0, error.retry_after or 0.0)
+            if delay is None or wait > _LONGEST_WAIT_SECONDS:
+                raise
+        await asyncio.sleep(wait)
+    raise AssertionError("unreachable")
 
 
 @attrs.define
@@ -104,16 +119,8 @@ class EmbedderClient:
         return EmbedderError(f'The embedder "{self.name}" returned no usable vector: {problem}.')
 
     async def _call(self, texts: Sequence[str], role: Role) -> Vectors:
-        """Return one row for each text, after as many attempts as it takes and ``backoff`` allows."""
-        for delay in (*self.backoff, None):
-            try:
-                return await self._attempt(texts, role)
-            except EmbedderBusyError as error:
-                wait = max(delay or 0.0, error.retry_after or 0.0)
-                if delay is None or wait > _LONGEST_WAIT_SECONDS:
-                    raise
-            await asyncio.sleep(wait)
-        raise AssertionError("unreachable")
+        """Return one row for each text."""
+        return await retry(lambda: self._attempt(texts, role), self.backoff)
 
     async def _attempt(self, texts: Sequence[str], role: Role) -> Vectors:
         try:

@@ -1,4 +1,4 @@
-"""The lock on embedding: no two processes embed the same texts."""
+"""The locks on embedding and annotating: no two processes send the same texts."""
 
 from __future__ import annotations
 
@@ -11,19 +11,17 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator
     from pathlib import Path
 
-_LOCK_FILE = "embedding.lock"
-
 
 @contextlib.asynccontextmanager
-async def exclusive(index: Path, seconds: float) -> AsyncIterator[bool]:
-    """Hold the lock on embedding for an index.
+async def exclusive(index: Path, seconds: float, work: str = "embedding") -> AsyncIterator[bool]:
+    """Hold the lock on embedding for an index, or on other ``work``.
 
     Yield False if another process, or another memory of this one, holds it for longer than ``seconds``. Where files
     cannot be locked, as on some network folders, go on without: at worst some texts are embedded twice.
     """
     from filelock import FileLock
 
-    lock = FileLock(index.with_name(_LOCK_FILE), thread_local=False)
+    lock = FileLock(index.with_name(f"{work}.lock"), thread_local=False)
     is_free = True
     try:
         with contextlib.suppress(OSError, NotImplementedError):

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from ..config import are_simple
 from ..markdown import canonical
 from ..workspace.paths import ARCHIVE, EXTERNAL, MEMORY_FOLDER
+from .annotations import annotation_hash
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -82,7 +83,8 @@ def source_filter(sources: Sequence[str], files: str = "files") -> tuple[str, li
 
 
 def register_functions(connection: Any) -> None:
-    """Define the SQL functions of the conditions on a connection of the driver."""
+    """Define our SQL functions on a connection of the driver."""
+    connection.create_function("annotation_hash", 2, annotation_hash, deterministic=True)
     connection.create_function("kipu_path", 2, matches_path, deterministic=True)
     connection.create_function("kipu_tag", 2, has_inline_tag, deterministic=True)
 

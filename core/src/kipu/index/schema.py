@@ -9,7 +9,7 @@ from __future__ import annotations
 import uuid
 from typing import Any
 
-VERSION = 7
+VERSION = 8
 # "KIPU", stored in the header: https://www.sqlite.org/fileformat.html#application_id
 APPLICATION_ID = 0x4B495055
 TABLES = """
@@ -99,6 +99,12 @@ CREATE TABLE unembedded (
     problem TEXT,
     PRIMARY KEY (space_id, chunk_id)
 ) WITHOUT ROWID;
+CREATE TABLE annotations (
+    id INTEGER PRIMARY KEY,
+    hash TEXT NOT NULL UNIQUE,
+    identity TEXT NOT NULL,
+    annotation TEXT NOT NULL
+);
 CREATE TABLE strategies (
     name TEXT NOT NULL,
     space_id INTEGER NOT NULL,

@@ -15,6 +15,7 @@ import attrs
 
 from ..errors import ConfigurationError, PluginError
 from ..sqlite import shielded
+from .annotations import with_annotations
 from .queries import count_chunks, read_snapshot, select_chunks
 from .vectors import decode_vectors, has_right_length
 
@@ -88,6 +89,8 @@ class StrategyTables:
     async def add_chunks(self, connection: Connection, chunks: Sequence[StoredChunk]) -> None:
         """Add chunks, if they are made of chunks."""
         if self.space is None and chunks:
+            if self.strategy.needs_annotations:
+                chunks = await with_annotations(connection, chunks)
             await self._change("add", connection, chunks)
 
     async def add_vectors(

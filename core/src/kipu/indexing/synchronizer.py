@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 import attrs
 
 from ..errors import IndexUnavailableError, KipuError
+from ..index.annotations import evict_annotations
 from ..index.database import BUSY_SECONDS
 from ..index.file import PLUGIN_FOLDERS
 from ..index.recovery import recovering
@@ -301,7 +302,7 @@ class Synchronizer:
         return report
 
     async def scrub(self, *, rebuild_tables: bool = False) -> list[str]:
-        """Remove from the index what is left of texts that no file has: vectors, and pages that were not reused.
+        """Remove from the index what is left of texts that no file has, also on pages that were not reused.
 
         The caller recovers a damaged index, because the next one must be filled before it is read.
 
@@ -314,6 +315,7 @@ class Synchronizer:
             async def work(snapshot: Snapshot, select: Select) -> None:
                 tables = select(snapshot)
                 await forget_vectors(snapshot.connection)
+                await evict_annotations(snapshot.connection, 0)
                 await drop_others(snapshot, self.database, [] if rebuild_tables else tables)
                 for each in tables:
                     await (rebuild(snapshot.connection, each) if rebuild_tables else each.scrub(snapshot.connection))

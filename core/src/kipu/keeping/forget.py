@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import attrs
 
 from ..errors import IndexBusyError, IndexUnavailableError, KipuError, MemoryClosedError, MemoryFileError
+from ..index.annotations import OF_NO_CHUNK
 from ..index.batch import Batch, apply
 from ..index.database import BUSY_SECONDS
 from ..index.queries import CHUNKS_AND_FILES, known_files
@@ -47,17 +48,20 @@ if TYPE_CHECKING:
 
 _FAILURES: tuple[type[Exception], ...] = (KipuError, OSError, *sqlite_errors())
 _CACHED = "SELECT hash FROM embeddings WHERE hash NOT IN (SELECT hash FROM chunks)"
+_CACHED_ANNOTATIONS = f"SELECT hash FROM annotations WHERE {OF_NO_CHUNK}"
 
 
 class _Count(NamedTuple):
     """How often a text that will be forgotten is in its file and in the index.
 
-    ``hashes`` are those of all vectors that may be of the text: of the file's chunks, and of texts no chunk has.
+    ``hashes`` are those of all vectors and annotations that may be of the text: of the file's chunks, and of texts no
+    chunk has.
     """
 
     in_file: int
     chunks: int
     vectors: int
+    annotations: int
     hashes: set[str]
 
 
@@ -141,13 +145,15 @@ async def _count(context: Context, target: Target) -> _Count:
     async with context.database.reader() as connection:
         rows = await connection.execute_fetchall(
             "SELECT chunks.hash, start_line <= ? AND end_line >= ?, "
-            "(SELECT count(*) FROM embeddings WHERE embeddings.hash = chunks.hash) "
-            f"FROM {CHUNKS_AND_FILES} WHERE files.path = ?",
+            "(SELECT count(*) FROM embeddings WHERE embeddings.hash = chunks.hash), annotations.hash "
+            f"FROM {CHUNKS_AND_FILES} LEFT JOIN annotations ON annotations.hash = annotation_hash(heading, text) "
+            "WHERE files.path = ?",
             (target.end_line, target.start_line, target.path),
         )
-        cached = await connection.execute_fetchall(_CACHED)
+        cached = await connection.execute_fetchall(f"{_CACHED} UNION {_CACHED_ANNOTATIONS}")
     found = [row for row in rows if row[1]]
-    return _Count(in_file, len(found), sum(row[2] for row in found), {row[0] for row in (*rows, *cached)})
+    hashes = {row[0] for row in (*rows, *cached)} | {row[3] for row in rows}
+    return _Count(in_file, len(found), sum(row[2] for row in found), sum(map(bool, {row[3] for row in found})), hashes)
 
 
 @recovering
@@ -215,6 +221,7 @@ async def _receipt(
                 raise IndexDamageError("a row of a table cannot be removed")
             chunks = sum(context.scope.sees(row[0]) for row in rows)
         vectors = {row[0] for row in await connection.execute_fetchall(_CACHED)} & before.hashes
+        annotations = {row[0] for row in await connection.execute_fetchall(_CACHED_ANNOTATIONS)} & before.hashes
     traces = [
         Trace(target.path, 1, int(bool(wanted) and left_in_file >= max(1, before.in_file))),
         Trace("index: chunks", before.chunks, chunks),
@@ -224,6 +231,8 @@ async def _receipt(
     # there depends on what others wrote. So in a scope, a receipt counts only the files and chunks of that scope.
     if context.scope.label is None:
         traces.append(Trace("index: vectors", before.vectors, len(vectors)))
+        if before.annotations or annotations:
+            traces.append(Trace("index: annotations", before.annotations, len(annotations)))
         for place, count in pages.items():
             traces.append(Trace(f"{place}: words of the text", max(int(before.chunks > 0), count), count))
             if count and not (OLD_PAGES in left and place.startswith(INDEX)):

@@ -44,6 +44,7 @@ async def _find_unique_words(context: Context, text: str) -> list[bytes]:
             "OR instr(lower(context), word) OR instr(lower(heading), word) OR instr(lower(path), word)) "
             "AND NOT EXISTS (SELECT 1 FROM sqlite_master WHERE instr(lower(sql), word)) "
             "AND NOT EXISTS (SELECT 1 FROM spaces WHERE instr(lower(identity || recipe), word)) "
+            "AND NOT EXISTS (SELECT 1 FROM annotations WHERE instr(lower(identity || annotation), word)) "
             f"AND NOT EXISTS (SELECT 1 FROM strategies WHERE instr(lower(name), word)) LIMIT {_MAX_WORDS}",
             candidates,
         )

@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
-from ..errors import EmbedderError, KipuError, PluginError, PluginFailedError
+from ..errors import AnnotatorError, EmbedderError, KipuError, PluginError, PluginFailedError
 from ..options import Rule, optional, text, texts, whole_number
 from ..types.bases import (
     UNKNOWN_DESTINATION,
+    AnnotatorBase,
     ChunkerBase,
     EmbedderBase,
     FlusherBase,
@@ -52,15 +53,11 @@ class ChunkerAdapter(Adapter):
         return await self.call_each("chunk", documents, doing=lambda file: f"on {file.path}", check=checks.chunks)
 
 
-class EmbedderAdapter(Adapter):
-    """A `kipu.types.Embedder`. Whatever it does wrong is an `EmbedderError`."""
-
-    base = EmbedderBase
-    error = EmbedderError
-    passes = (EmbedderError,)
+class _ModelAdapter(Adapter):
+    """A component whose answers are kept by what it says of its model."""
 
     async def identity(self) -> str:
-        """Return the identity of its vectors, after all that it says of itself was checked."""
+        """Return what its answers are kept by, after all that it says of itself was checked."""
         _ = self.languages, self.batch_size, self.destination
         return await self.read("identity", lambda identity: str.__str__(self.checked("identity", identity, _text)))
 
@@ -82,6 +79,14 @@ class EmbedderAdapter(Adapter):
         destination: str | None = self.optional("destination", optional(text))
         return destination
 
+
+class EmbedderAdapter(_ModelAdapter):
+    """A `kipu.types.Embedder`. Whatever it does wrong is an `EmbedderError`."""
+
+    base = EmbedderBase
+    error = EmbedderError
+    passes = (EmbedderError,)
+
     @property
     def says_destination(self) -> bool:
         """Whether it says where it sends texts."""
@@ -100,6 +105,19 @@ class EmbedderAdapter(Adapter):
         return await self.call("unknown_share", text, doing="to tell what it knows of the query", check=checks.share)
 
 
+class AnnotatorAdapter(_ModelAdapter):
+    """A `kipu.types.Annotator`. Whatever it does wrong is an `AnnotatorError`."""
+
+    base = AnnotatorBase
+    error = AnnotatorError
+    passes = (AnnotatorError,)
+
+    async def annotate(self, texts: Sequence[str]) -> list[str]:
+        """Return a text for each text. They are not checked: one may be no JSON."""
+        check = partial(checks.annotated, count=len(texts))
+        return await self.call("annotate", list(texts), doing="to annotate", check=check)
+
+
 class StrategyAdapter(Adapter):
     """A `kipu.types.Strategy`, with or without an index of its own."""
 
@@ -109,6 +127,11 @@ class StrategyAdapter(Adapter):
     def needs_vectors(self) -> bool:
         """Whether it searches with the embedding of the query."""
         return bool(self.optional("needs_vectors"))
+
+    @cached_property
+    def needs_annotations(self) -> bool:
+        """Whether its tables are made of chunks with their annotations."""
+        return bool(self.optional("needs_annotations"))
 
     @cached_property
     def strategies(self) -> tuple[str, ...]:
@@ -209,6 +232,7 @@ class WriteFilterAdapter(Adapter):
 
 
 ADAPTERS: dict[str, type[Adapter]] = {
+    "annotator": AnnotatorAdapter,
     "chunker": ChunkerAdapter,
     "embedder": EmbedderAdapter,
     "filter": WriteFilterAdapter,

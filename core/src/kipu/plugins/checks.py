@@ -66,6 +66,14 @@ def matrix(answer: Any, count: int) -> Any:
     return rows
 
 
+def annotated(answer: Any, count: int) -> list[str]:
+    """Return a text for each of ``count`` texts."""
+    returned = [_exact(annotation) for annotation in answer] if isinstance(answer, (list, tuple)) else []
+    if len(returned) != count or not all(type(annotation) is str for annotation in returned):
+        raise TypeError(f"it must return a list of {count} texts, one for each that it was given")
+    return returned
+
+
 def share(answer: Any) -> float | None:
     """Return a share from 0 to 1, or None."""
     if answer is not None and not (isinstance(answer, Real) and 0.0 <= float(answer) <= 1.0):

@@ -64,6 +64,7 @@ _KINDS = (
         ("threshold",),
         _STAGES,
     ),
+    Kind("annotator", "annotator", "kipu_register_annotators", "Annotator", "annotate", (), ("litellm",), 300.0),
     Kind("flusher", "flusher", "kipu_register_flushers", "Flusher", "distill", ("litellm",), ("litellm",), 300.0),
     Kind("filter", "write filter", "kipu_register_write_filters", "WriteFilter", "filter", ("redact",), ("redact",)),
 )

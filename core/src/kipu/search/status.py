@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from ..errors import PluginError
+from ..index.annotations import pending_annotations as read_pending
 from ..index.coverage import read_coverage
 from ..index.queries import count_chunks, file_infos, sources
 from ..index.recovery import recovering
@@ -48,6 +50,15 @@ async def read_status(service: SearchService) -> Status:
         notices.append(no_memory(context.workspace.root))
     if embedder is not None and (problem := await synchronizer.embeddings.problem()):
         notices.append(f"Searches use keywords only. {problem}")
+    annotator, pending_annotations = None, 0
+    try:
+        if components.needs_annotations and (chosen := components.annotator()) is not None:
+            annotator = chosen.name
+            async with context.database.reader() as connection:
+                found = await read_pending(connection, await chosen.identity(), scope.sources)
+            pending_annotations = sum(map(len, found.values()))
+    except PluginError as error:
+        notices.append(f"Nothing is annotated. {error}")
     return Status(
         workspace=str(context.workspace.root),
         files=len(files),
@@ -68,4 +79,6 @@ async def read_status(service: SearchService) -> Status:
         pending_vectors=0 if embedder is None else pending_vectors,
         vectors=vectors,
         conflicts=find_conflicts(scope.seen(pending.scan.files)),
+        annotator=annotator,
+        pending_annotations=pending_annotations,
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import inspect
+import json
 import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -111,6 +112,37 @@ class ScriptedEmbedder(HashingEmbedder):
         vectors = await HashingEmbedder.embed(self, texts, role=role)
         answer = await _follow(self.script, len(self.calls), list(texts))
         return vectors if answer is None else answer
+
+
+@attrs.define
+class ScriptedAnnotator:
+    """An annotator whose answers follow a script, and which sends nothing anywhere unless it says so.
+
+    Each call takes the next step; the last one repeats. A step is None for ``{"words": [...]}`` with the words of each
+    text, a list of answers, an exception to raise, or a function of the texts that returns one of these and may be
+    ``async``.
+
+    :param script: the steps; without any, every call is answered.
+    :param salt: part of the identity; another salt is another model.
+    :param destination: where it says that it sends texts.
+    """
+
+    script: Sequence[Any] = ()
+    salt: str = ""
+    destination: str | None = None
+    batch_size: int = 8
+    calls: list[list[str]] = attrs.field(factory=list, init=False)  # the texts of each call
+
+    @property
+    def identity(self) -> str:
+        """Two annotators with the same identity give the same annotations."""
+        return f"scripted{self.salt}"
+
+    async def annotate(self, texts: Sequence[str]) -> list[str]:
+        """Return what the script says, and note the call."""
+        self.calls.append(list(texts))
+        answer = await _follow(self.script, len(self.calls), list(texts))
+        return [json.dumps({"words": _words(text)}) for text in texts] if answer is None else answer
 
 
 @attrs.define

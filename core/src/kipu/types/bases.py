@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from .results import Query
 
 __all__ = [
+    "AnnotatorBase",
     "ChunkerBase",
     "EmbedderBase",
     "FlusherBase",
@@ -61,6 +62,22 @@ class EmbedderBase(ComponentBase):
         return None
 
 
+class AnnotatorBase(ComponentBase):
+    """The optional members of an `Annotator`, with their defaults."""
+
+    batch_size: int = 8
+    """How many texts one call takes."""
+
+    destination: str | None = UNKNOWN_DESTINATION
+    """Where texts are sent; None if they stay on this machine.
+
+    What is sent elsewhere passes the write filters first, and counts in the daily budget: a call for each text.
+    """
+
+    instructions: str = ""
+    """What is sent with each text, as it counts in the budget."""
+
+
 class StrategyBase(ComponentBase):
     """The optional members of a `Strategy`, with their defaults.
 
@@ -76,6 +93,9 @@ class StrategyBase(ComponentBase):
 
     strategies: Sequence[str] = ()
     """The names of the strategies that it searches with."""
+
+    needs_annotations: ClassVar[bool] = False
+    """Whether ``add`` wants chunks with their ``annotation``: a chunk is removed and added again when it arrives."""
 
     async def score(self, query: Query, index: Index, ids: Sequence[int]) -> dict[int, float]:
         """Return the scores of those of the chunks that it can judge."""

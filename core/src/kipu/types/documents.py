@@ -58,7 +58,9 @@ class StoredChunk:
     """A chunk in the index, with what is known of its file.
 
     ``id`` is its row in the index and means nothing outside of it; ``chunk`` is the name that callers use, stable
-    while its text and its file stay. ``date`` is that of a dated file and None for an evergreen one.
+    while its text and its file stay. ``date`` is that of a dated file and None for an evergreen one. ``annotation`` is
+    a JSON object of the annotator, where a strategy with ``needs_annotations`` adds the chunk; "" if there is none yet,
+    and everywhere else.
     """
 
     id: int
@@ -73,3 +75,4 @@ class StoredChunk:
     text: str
     context: str
     metadata: Mapping[str, str] = attrs.field(factory=dict, hash=False)
+    annotation: str = ""

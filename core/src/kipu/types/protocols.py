@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from .results import Hit, Query, Vectors, VectorSpace
 
 __all__ = [
+    "Annotator",
     "Arms",
     "Chunker",
     "Embedder",
@@ -82,6 +83,29 @@ class Embedder(Protocol):
         :raises kipu.errors.TextTooLongError: texts are beyond the model's window; the kernel splits them.
         :raises kipu.errors.EmbedderBusyError: a failure that may pass by itself; the kernel retries a few times.
         :raises kipu.errors.EmbedderError: any other failure; embedding ends for this run.
+        """
+        ...
+
+
+# --- Annotators ----------------------------------------------------------------------------------------------------
+
+
+@runtime_checkable
+class Annotator(Protocol):
+    """Says what is in texts, for strategies with ``needs_annotations``. `Memory.index` calls it, never a search."""
+
+    @property
+    def identity(self) -> str:
+        """The model, and all that changes its annotations, such as its instructions; as that of an embedder."""
+        ...
+
+    async def annotate(self, texts: Sequence[str]) -> list[str]:
+        """Return a JSON object for each text, the heading and text of a chunk, of at most 65,536 characters.
+
+        What is none is dropped with a notice, until the text or ``identity`` changes. No text may instruct a model.
+
+        :raises kipu.errors.AnnotatorBusyError: a failure that may pass by itself; the kernel retries a few times.
+        :raises kipu.errors.AnnotatorError: any other failure; the texts are tried one by one, unless it persists.
         """
         ...
 
@@ -211,7 +235,7 @@ class IndexedStrategy(Strategy, Protocol):
         ...
 
     async def add(self, connection: aiosqlite.Connection, chunks: Sequence[StoredChunk]) -> None:
-        """Add chunks that are new, or whose file has another path, source or date."""
+        """Add chunks that are new, or whose file has another path, source or date, or whose annotation arrived."""
         ...
 
     async def remove(self, connection: aiosqlite.Connection, chunk_ids: Sequence[int]) -> None:

@@ -30,7 +30,8 @@ class IndexReport:
     may yet be read are ``pending``, and what the index has of them is kept. ``missing`` names folders that are
     configured or were indexed before and are not there now: what the index holds of them is kept until they come back
     or until ``index(prune=True)``. ``embedded`` is how many texts were embedded, and ``pending_vectors`` how many
-    chunks are found by keywords only until they are. ``notices`` are sentences for people.
+    chunks are found by keywords only until they are; ``annotated`` and ``pending_annotations`` count the chunks that
+    were and that are to be annotated. ``notices`` are sentences for people.
     """
 
     added: int = 0
@@ -46,6 +47,8 @@ class IndexReport:
     seconds: float = 0.0
     embedded: int = 0
     pending_vectors: int = 0
+    annotated: int = 0
+    pending_annotations: int = 0
 
 
 @attrs.frozen
@@ -95,7 +98,8 @@ class Status:
     ``embedder`` is the name of the embedder in use, None where searches use keywords only. ``vectors`` counts the
     chunks that have a vector, by the identity of the embedder: several may have vectors side by side.
     ``pending_vectors`` counts the chunks without a vector of the embedder in use. ``filters`` are the write filters.
-    ``conflicts`` are the conflict copies of tools for synchronisation, each with its original.
+    ``conflicts`` are the conflict copies of tools for synchronisation, each with its original. ``annotator`` is the
+    name of the annotator in use, if any, and ``pending_annotations`` counts the chunks that it has not annotated.
     """
 
     workspace: str
@@ -117,3 +121,5 @@ class Status:
     pending_vectors: int = 0
     vectors: Mapping[str, int] = attrs.field(factory=dict)
     conflicts: Mapping[str, str] = attrs.field(factory=dict)
+    annotator: str | None = None
+    pending_annotations: int = 0
