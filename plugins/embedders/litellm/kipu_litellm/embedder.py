@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
@@ -16,7 +15,7 @@ from kipu.types import EmbedderBase
 
 from .failures import Errors
 from .options import IMPORT_SECONDS, address_option, key_option, model_option, timeout_option
-from .target import Target
+from .target import Target, address_of, destination_of, provider_in
 
 if TYPE_CHECKING:
     from kipu.types import Embedder, Register, Role, Vectors
@@ -47,21 +46,6 @@ _REFUSE_LONG_TEXTS: dict[str, dict[str, Any]] = {
 
 # The name of a model of these providers decides its vectors, at any address.
 _KNOWN_BY_NAME = frozenset({"cohere", "gemini", "mistral", "ollama", "voyage"})
-
-# The environment variables that LiteLLM takes an address from, beside PROVIDER_BASE_URL and PROVIDER_API_BASE.
-_OPENAI = ("OPENAI_BASE_URL", "OPENAI_API_BASE")
-_FURTHER_ADDRESSES: dict[str, tuple[str, ...]] = {
-    "": _OPENAI,  # a model without a provider is most often OpenAI's
-    "bedrock": ("AWS_BEDROCK_RUNTIME_ENDPOINT",),
-    "huggingface": ("HF_API_BASE",),
-    "litellm_proxy": _OPENAI,
-    "llamafile": ("OPENAI_LIKE_API_BASE",),
-    "lm_studio": ("OPENAI_LIKE_API_BASE",),
-    "nvidia_nim": _OPENAI,
-    "together_ai": _OPENAI,
-    "vertex_ai": ("VERTEXAI_API_BASE", "VERTEX_API_BASE"),
-    "volcengine": ("ARK_API_BASE",),
-}
 
 # How providers report a text that their model cannot take, or a request with too many tokens in all.
 _TOO_LONG = re.compile(
@@ -116,26 +100,7 @@ class LitellmEmbedder(EmbedderBase):
     @property
     def destination(self) -> str:  # type: ignore[override] # computed
         """The address that texts are sent to, or the provider; a name of its own where only LiteLLM knows it."""
-        if self.api_base is None and not self._provider:
-            return f"the provider that LiteLLM knows {self.model} of"
-        return self._address or self._provider
-
-    @property
-    def _provider(self) -> str:
-        """The provider in the model's name; empty where only LiteLLM knows it, which takes seconds to import."""
-        return self.model.partition("/")[0] if "/" in self.model else ""
-
-    @property
-    def _address(self) -> str | None:
-        """The address that is configured, or that LiteLLM takes from the environment, without a user or a query."""
-        if self.api_base is not None:
-            return self.api_base.rstrip("/")
-        prefix = re.sub(r"\W", "_", self._provider.upper())
-        names = (f"{prefix}_BASE_URL", f"{prefix}_API_BASE") if prefix else ()
-        for name in (*names, *_FURTHER_ADDRESSES.get(self._provider, ())):
-            if address := os.environ.get(name, "").strip():
-                return re.sub(r"//[^/@]*@", "//", re.split(r"[?#]", address)[0]).rstrip("/")
-        return None
+        return destination_of(self.model, self.api_base)
 
     @property
     def identity(self) -> str:
@@ -143,8 +108,9 @@ class LitellmEmbedder(EmbedderBase):
         parts = [f"litellm:{self.model}"]
         if self.dimensions is not None:
             parts.append(f"dimensions={self.dimensions}")
-        if self._address is not None and self._provider not in _KNOWN_BY_NAME:
-            parts.append(f"api_base={self._address}")
+        address = address_of(self.model, self.api_base)
+        if address is not None and provider_in(self.model) not in _KNOWN_BY_NAME:
+            parts.append(f"api_base={address}")
         return " ".join(parts)
 
     async def embed(self, texts: Sequence[str], *, role: Role) -> Vectors:

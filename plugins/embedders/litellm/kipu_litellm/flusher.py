@@ -24,11 +24,11 @@ from .transcript import transcript
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from kipu.types import Flusher, Message, Register
+    from kipu.types import Annotator, Flusher, Message, Register
 
     from .failures import Request
 
-__all__ = ["LitellmFlusher"]
+__all__ = ["LitellmFlusher", "NoAnswerError"]
 
 _USUAL_WINDOW = 32_000
 
@@ -52,6 +52,10 @@ _ERRORS = Errors(
     path="/chat/completions",
     is_too_long=lambda _, text: _TOO_LONG.search(text) is not None,
 )
+
+
+class NoAnswerError(FlusherError):
+    """A model answered with something else than a text: with a refusal, for example."""
 
 
 @attrs.frozen
@@ -183,21 +187,28 @@ def kipu_register_flushers(register: Register[Flusher]) -> None:
     register("litellm", LitellmFlusher)
 
 
+@hookimpl
+def kipu_register_annotators(register: Register[Annotator]) -> None:
+    from .annotator import LitellmAnnotator  # which sends its requests with the flusher
+
+    register("litellm", LitellmAnnotator)
+
+
 def _distillation(response: Any, model: str, window: int) -> Distillation:
     """Return the answer of a model.
 
     :param window: how many tokens Ollama took at most; 0 or less for other providers, which refuse more than they take.
-    :raises FlusherError: it is no answer.
+    :raises NoAnswerError: it is no answer.
     """
     choice = next(iter(response.choices), None)
     if choice is None:
-        raise FlusherError(f"{model} gave no answer: its list of choices is empty.")
+        raise NoAnswerError(f"{model} gave no answer: its list of choices is empty.")
     if choice.finish_reason == "content_filter":
-        raise FlusherError(f"{model} did not answer: the provider's content filter stopped it.")
+        raise NoAnswerError(f"{model} did not answer: the provider's content filter stopped it.")
     if refusal := getattr(choice.message, "refusal", None):
-        raise FlusherError(f"{model} refused to answer: {quoted(refusal)}")
+        raise NoAnswerError(f"{model} refused to answer: {quoted(refusal)}")
     if choice.message.tool_calls or getattr(choice.message, "function_call", None):
-        raise FlusherError(f"{model} called a tool instead of answering, and it was given none.")
+        raise NoAnswerError(f"{model} called a tool instead of answering, and it was given none.")
     usage = getattr(response, "usage", None)
     if 0 < window <= (getattr(usage, "prompt_tokens", None) or 0):
         raise ConversationTooLongError(f"{model} was given more than the {window} tokens of its window, and cut it.")

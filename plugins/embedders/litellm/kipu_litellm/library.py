@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import threading
 import warnings
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -24,11 +25,19 @@ _LOGGERS = {"LiteLLM": "LITELLM_LOG", "openai": "OPENAI_LOG"}
 _WARNINGS = (".*`ReadOnly` qualifier", "Pydantic serializer warnings")
 
 
+_loading = threading.Lock()  # requests are prepared in threads, side by side
+
+
 def load(errors: Errors) -> Any:
     """Import LiteLLM, and keep it from printing, from logging texts, and from fetching prices.
 
     :raises KipuError: it cannot be imported.
     """
+    with _loading:
+        return _load(errors)
+
+
+def _load(errors: Errors) -> Any:
     os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")
     os.environ.setdefault("LITELLM_SUPPRESS_STARTUP_OUTPUT", "True")
     for name, variable in _LOGGERS.items():

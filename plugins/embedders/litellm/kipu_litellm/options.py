@@ -1,4 +1,4 @@
-"""The options that the embedder and the flusher share."""
+"""The options that the components share."""
 
 from __future__ import annotations
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 from importlib.util import find_spec
 from pathlib import Path
@@ -16,7 +17,7 @@ from .options import fits_into_a_header
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-__all__ = ["Target"]
+__all__ = ["Target", "address_of", "destination_of", "provider_in"]
 
 # The variables of which a provider needs one. Those of other providers only LiteLLM knows, once it is imported.
 _VARIABLES = {
@@ -27,6 +28,46 @@ _VARIABLES = {
     "openai": ("OPENAI_API_KEY",),
     "voyage": ("VOYAGE_API_KEY",),
 }
+
+# The environment variables that LiteLLM takes an address from, beside PROVIDER_BASE_URL and PROVIDER_API_BASE.
+_OPENAI = ("OPENAI_BASE_URL", "OPENAI_API_BASE")
+_FURTHER_ADDRESSES: dict[str, tuple[str, ...]] = {
+    "": _OPENAI,  # a model without a provider is most often OpenAI's
+    "bedrock": ("AWS_BEDROCK_RUNTIME_ENDPOINT",),
+    "huggingface": ("HF_API_BASE",),
+    "litellm_proxy": _OPENAI,
+    "llamafile": ("OPENAI_LIKE_API_BASE",),
+    "lm_studio": ("OPENAI_LIKE_API_BASE",),
+    "nvidia_nim": _OPENAI,
+    "together_ai": _OPENAI,
+    "vertex_ai": ("VERTEXAI_API_BASE", "VERTEX_API_BASE"),
+    "volcengine": ("ARK_API_BASE",),
+}
+
+
+def provider_in(model: str) -> str:
+    """Return the provider in a model's name; empty where only LiteLLM knows it, which takes seconds to import."""
+    return model.partition("/")[0] if "/" in model else ""
+
+
+def address_of(model: str, api_base: str | None) -> str | None:
+    """Return the address that is configured, or that LiteLLM takes from the environment, without a user or a query."""
+    if api_base is not None:
+        return api_base.rstrip("/")
+    provider = provider_in(model)
+    prefix = re.sub(r"\W", "_", provider.upper())
+    names = (f"{prefix}_BASE_URL", f"{prefix}_API_BASE") if prefix else ()
+    for name in (*names, *_FURTHER_ADDRESSES.get(provider, ())):
+        if address := os.environ.get(name, "").strip():
+            return re.sub(r"//[^/@]*@", "//", re.split(r"[?#]", address)[0]).rstrip("/")
+    return None
+
+
+def destination_of(model: str, api_base: str | None) -> str:
+    """Return where texts are sent: an address or a provider; a name of its own where only LiteLLM knows it."""
+    if api_base is None and not provider_in(model):
+        return f"the provider that LiteLLM knows {model} of"
+    return address_of(model, api_base) or provider_in(model)
 
 
 @attrs.frozen

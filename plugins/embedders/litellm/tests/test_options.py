@@ -13,18 +13,23 @@ import pytest
 from kipu import Memory
 from kipu.errors import ConfigurationError
 from kipu.types import Embedder, Flusher
-from kipu_litellm import LitellmEmbedder, LitellmFlusher
+from kipu_litellm import LitellmAnnotator, LitellmEmbedder, LitellmFlusher
 
 MODEL = "openai/any"
 
 
-def test_both_are_registered_under_their_name():
+def test_all_are_registered_under_their_name():
     from kipu_litellm import embedder, flusher
 
     registered = {}
     embedder.kipu_register_embedders(lambda name, factory: registered.update({("embedder", name): factory}))
     flusher.kipu_register_flushers(lambda name, factory: registered.update({("flusher", name): factory}))
-    assert registered == {("embedder", "litellm"): LitellmEmbedder, ("flusher", "litellm"): LitellmFlusher}
+    flusher.kipu_register_annotators(lambda name, factory: registered.update({("annotator", name): factory}))
+    assert registered == {
+        ("embedder", "litellm"): LitellmEmbedder,
+        ("flusher", "litellm"): LitellmFlusher,
+        ("annotator", "litellm"): LitellmAnnotator,
+    }
     assert isinstance(LitellmEmbedder(MODEL), Embedder)
     assert isinstance(LitellmFlusher(MODEL), Flusher)
 
@@ -212,8 +217,9 @@ def run(code):
 @pytest.mark.slow
 def test_making_one_imports_nothing_heavy():
     printed = run(
-        "import sys; from kipu_litellm import LitellmEmbedder, LitellmFlusher\n"
-        f"for kind in (LitellmEmbedder, LitellmFlusher): made = kind({MODEL!r}); made == kind({MODEL!r}); repr(made)\n"
+        "import sys; from kipu_litellm import LitellmAnnotator, LitellmEmbedder, LitellmFlusher\n"
+        "for kind in (LitellmAnnotator, LitellmEmbedder, LitellmFlusher): "
+        f"made = kind({MODEL!r}); made == kind({MODEL!r}); repr(made)\n"
         "print({'litellm', 'httpx', 'asyncio', 'email', 'numpy'} & {name.partition('.')[0] for name in sys.modules})"
     )
     assert printed == "set()\n"
