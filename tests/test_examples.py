@@ -56,6 +56,7 @@ def test_installed_examples_are_listed_as_plugins(with_examples, workspace):
     listed = json.loads(done.stdout)
     states = {plugin["distribution"]: (plugin["registers"], plugin["state"]) for plugin in listed["plugins"]}
     assert states["kipu-postprocessor-one-per-file"] == (["post-processor one-per-file"], "active")
+    assert states["kipu-annotator-owners"] == (["annotator owners"], "active")
     assert states["kipu-strategy-newest"] == (["strategy newest"], "active")
     assert listed["problems"] == []
 
