@@ -46,6 +46,7 @@ KIND_TITLES = {
     "chunker": "Chunker",
     "strategy": "Strategy",
     "postprocessor": "Post-processor",
+    "annotator": "Annotator",
     "flusher": "Flusher",
     "filter": "Write filter",
 }
