@@ -6,7 +6,7 @@ other chunks (`paths`), and shows these where they lead to what was asked for.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 import attrs
 
@@ -28,6 +28,8 @@ __all__ = ["GraphStrategy", "kipu_register_strategies"]
 @attrs.frozen
 class GraphStrategy(StrategyBase):
     """Follows names from one chunk to others."""
+
+    needs_annotations: ClassVar[bool] = True
 
     @property
     def schema_version(self) -> int:

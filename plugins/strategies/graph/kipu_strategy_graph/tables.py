@@ -22,6 +22,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from .extraction import extract, key, phrase
+from .extraction.model import with_annotation
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -110,7 +111,7 @@ def _words(
     """Yield the id and the phrase of each chunk, and append its other rows."""
     phrases: dict[str, str] = {}
     for chunk in chunks:
-        found = extract(chunk)
+        found = with_annotation(chunk, extract(chunk)) if chunk.annotation else extract(chunk)
         for each in found.mentions:
             if (folded := phrases.get(each.name)) is None:
                 folded = phrases[each.name] = " ".join(phrase(each.name))
