@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from itertools import islice
 from typing import TYPE_CHECKING
 
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
 
     from kipu.types import StoredChunk
 
+    from .nlp import Parser
+
 __all__ = ["Alias", "Extraction", "Mention", "Relation", "extract", "key", "names_in", "phrase"]
 
 # More than any chunk of a usual size has: what one line of a megabyte costs is bounded.
@@ -25,12 +28,14 @@ _MOST = 1_000
 _SAME = {"same as", "alias of", "aka", "also known as"}
 
 
-def extract(chunk: StoredChunk) -> Extraction:
+def extract(chunk: StoredChunk, parser: Parser | None = None) -> Extraction:
     """Return the names of a chunk, and what it says about them.
 
-    At most 1,000 names, relations and aliases each are returned, in the order of the text.
+    At most 1,000 names, and 1,000 relations and aliases, are returned, in the order of the text.
+
+    :param parser: a `nlp.Parser`, which reads the sentences as well. Where both know two names, its relation counts.
     """
-    found = list(islice(_statements(chunk), _MOST))
+    found = list(islice(_statements(chunk, parser), _MOST))
     same = [each for each in found if isinstance(each, Alias)]
     relations = [_dated(each, chunk) for each in found if isinstance(each, Relation)]
     return Extraction(_mentions(chunk), relations, same)
@@ -42,21 +47,30 @@ def _mentions(chunk: StoredChunk) -> list[Mention]:
     for name, start, end, via in names_in(chunk.text):
         if any(first <= start < last for first, last in metadata):
             continue
-        mentions.setdefault(key(name), Mention(name, start, end, via))
+        if (identity := key(name)) not in mentions:
+            mentions[identity] = Mention(name, start, end, via)
         if len(mentions) == _MOST:
             break
-    for heading in chunk.heading.split(" > "):
-        title = plain(heading)
-        if 0 < len(title) <= LONGEST_NAME:
-            mentions.setdefault(key(title), Mention(title, -1, -1, "heading"))
-        for name, _, _, via in names_in(heading):
-            mentions.setdefault(key(name), Mention(name, -1, -1, via))
-    if title := page_title(chunk.path):
-        mentions.setdefault(key(title), Mention(title, -1, -1, "title"))
+    for identity, mention in _above(chunk.heading, chunk.path):
+        mentions.setdefault(identity, mention)
     return list(mentions.values())
 
 
-def _statements(chunk: StoredChunk) -> Iterator[Alias | Relation]:
+@lru_cache(maxsize=1_000)
+def _above(headings: str, path: str) -> list[tuple[str, Mention]]:
+    """Return the names of a chunk's headings and of its file, with their keys."""
+    mentions: list[Mention] = []
+    for heading in headings.split(" > "):
+        title = plain(heading)
+        if 0 < len(title) <= LONGEST_NAME:
+            mentions.append(Mention(title, -1, -1, "heading"))
+        mentions += [Mention(name, -1, -1, via) for name, _, _, via in names_in(heading)]
+    if title := page_title(path):
+        mentions.append(Mention(title, -1, -1, "title"))
+    return [(key(mention.name), mention) for mention in mentions]
+
+
+def _statements(chunk: StoredChunk, parser: Parser | None) -> Iterator[Alias | Relation]:
     about = subject(chunk.heading, chunk.path)
     text = chunk.text
     if text.startswith(("---\n", "+++\n")) and about:
@@ -71,6 +85,10 @@ def _statements(chunk: StoredChunk) -> Iterator[Alias | Relation]:
             elif about:
                 yield relation
         said = [*statements(rest, subject=about, speaker=speaker)] if rest else []
+        if parser is not None and rest:
+            parsed = parser.relations(rest, about, speaker)
+            pairs = {(key(each.source), key(each.target)) for each in parsed}
+            said = [*parsed, *(each for each in said if (key(each.source), key(each.target)) not in pairs)]
         yield from said
         if about and "[[" in block.text:
             known = {about, *(each.target for each in (*marked, *said)), *(each.source for each in said)}

@@ -42,7 +42,8 @@ def _any(words: Iterable[str]) -> str:
 
 
 _WORD = r"[^\W_](?:[\w'’.+#$@/-]*\w)?(?:\+\+|\#)?"
-_CAPITALISED = rf"[{UPPER}](?:[\w'’.+#&$@/-]*\w)?(?:\+\+|\#)?"
+_TITLES = ("Dr", "Mr", "Mrs", "Ms", "Prof", "St", "Mt")
+_CAPITALISED = rf"(?:(?:{'|'.join(_TITLES)})\.\s)?[{UPPER}](?:[\w'’.+#&$@/-]*\w)?(?:\+\+|\#)?"
 _NAME = (
     rf"{_CAPITALISED}(?:(?<!['’]s)\s(?:(?:of|de|la|van|von|der|du|del|&)\s(?:the\s)?)?(?:{_CAPITALISED}|\d[\w.]*\b))*"
 )
@@ -70,7 +71,8 @@ _PART = (
 )
 _DETERMINER = r"(?:an?|the|The|this|our|my|his|her|its|their|your|some)\s"
 
-SENTENCE = re.compile(r"[^.!?\n]+(?:[.!?](?!\s|$)[^.!?\n]*)*[.!?]*")
+_AFTER_TITLE = "|".join(rf"(?<=\b{title})" for title in _TITLES)
+SENTENCE = re.compile(rf"[^.!?\n]+(?:(?:[.!?](?!\s|$)|(?:{_AFTER_TITLE})\.)[^.!?\n]*)*[.!?]*")
 LEADING = re.compile(
     r"(?:(?P<modal>If|When|Whenever|Unless|Whether|Suppose|Assuming|Once|Maybe|Perhaps|Possibly|Probably|if|when|unless)"
     r"\s|(?:And|But|So|Also|Then|Because|However|Meanwhile|Today|Now|Currently|Yesterday|Since|As|and|but|because)\b,?\s"

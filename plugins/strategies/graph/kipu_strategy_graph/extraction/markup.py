@@ -21,14 +21,19 @@ __all__ = ["Block", "aliases", "blocks", "links_in", "metadata_spans", "properti
 
 _ITEM = re.compile(r"[ \t>]*(?:[-*+]|\d{1,9}[.)])[ \t]+(?:\[[ xX/-]\][ \t]+)?")
 _BREAK = re.compile(r"[ \t]*(?:#{1,6}[ \t]|[|]|[-*_=]{3,}[ \t]*$|$)")
+# A line that says something of its own, in a paragraph or not: "owner:: Marta", "**Owner**: Marta", "Marta: Hello".
+_STARTS = re.compile(
+    r"[^\W_][\w -]{0,40}::[ \t]|\*\*[^*\n]{1,40}(?:\*\*::?|:\*\*|\*\*[ \t]:)[ \t]"
+    r"|[^\W\d_]\w{0,30}(?:[ ]\w{1,30}){0,2}:[ \t]"
+)
 _FENCE = re.compile(r"[ \t>]*(?P<fence>```|~~~)")
 _LINK = re.compile(r"\[\[(?P<page>[^\[\]|#\n]{1,100})(?:#[^\[\]|\n]{0,100})?(?:\|(?P<label>[^\[\]\n]{1,100}))?\]\]")
 _ONLY_LINKS = re.compile(r"\[\[[^\[\]\n]{1,300}\]\](?:[,;]?\s*(?:and\s)?)")
 # - uses [[FastAPI]] (since March)
-_RELATION = re.compile(r"(?P<predicate>\"[^\"\n]{1,60}\"|[^\W\d_A-Z][^\[\]:*`\"\n.!?]{0,60}?)\s+(?=\[\[)")
+_RELATION = re.compile(r"(?P<predicate>\"[^\"\n]{1,60}\"|[^\W\d_A-Z][^\[\]:*`\"\n.!?]{0,60}?)[ \t]{1,3}(?=\[\[)")
 # - [preference] likes tea #drink (in the morning)
 _OBSERVATION = re.compile(r"\[(?P<category>[^\W_][\w -]{0,40})\]\s+(?P<text>\S.*)")
-_CONTEXT = re.compile(r"(?:\s+#[\w/-]+)*(?:\s+\([^()\n]*\))?\s*$")
+_CONTEXT = re.compile(r"(?:\s*(?<=\s)#[\w/-]+)*(?:\s*(?<=\s)\([^()\n]*\))?\s*$")
 # owner:: Marta; (owner:: Marta) or [owner:: Marta] within a sentence
 _PROPERTY = re.compile(r"(?P<key>[^\W_][\w -]{0,40}|\*\*[^*\n]{1,40}\*\*)::[ \t]+(?P<value>\S.*)")
 _INLINE = re.compile(r"[\[(](?P<key>[^\W_][\w -]{0,40})::[ \t]+(?P<value>[^\]\[()\n]+)[\])]")
@@ -62,14 +67,16 @@ def blocks(text: str) -> Iterator[Block]:
             continue
         item = _ITEM.match(line)
         ends = item is not None or _BREAK.match(line) is not None
-        if ends and lines:
+        starts = not ends and ":" in line and _STARTS.match(line.lstrip("> \t")) is not None
+        if (ends or starts) and lines:
             yield Block(" ".join(lines), is_item)
             lines = []
         if item is not None:
             is_item = True
-        elif ends:
+        elif ends or starts:
             is_item = False
-            continue
+            if ends:
+                continue
         stripped = line[item.end() if item is not None else 0 :].lstrip("> \t").rstrip()
         if stripped and not (stripped[0] == "[" and read_metadata(stripped)):
             lines.append(stripped)
@@ -104,7 +111,7 @@ def read(block: Block, subject: str) -> tuple[list[Relation], str, str]:
     """Return what the markup of a block says of a subject, the text that is left to read, and who says it."""
     text = block.text
     if block.is_item and (found := _OBSERVATION.match(text)) is not None and not found["text"].startswith("("):
-        said = _CONTEXT.sub("", found["text"])[:_LONGEST_VALUE]
+        said = _CONTEXT.sub("", found["text"][:1_000])[:_LONGEST_VALUE]
         relation = Relation(subject, found["category"].strip(), plain(said), text, "observation", is_entity=False)
         return [relation], said, ""
     found = _RELATION.match(text) if block.is_item else None
@@ -144,7 +151,7 @@ def _field(name: str, value: str, subject: str, sentence: str, via: str) -> Iter
     links = links_in(value)
     for page in links:
         yield Relation(subject, name, page, sentence, via)
-    target = plain(value)[:_LONGEST_VALUE]
+    target = plain(value[:1_000])[:_LONGEST_VALUE]
     if not links and target:
         yield Relation(subject, name, target, sentence, via, is_entity=_is_name(target))
 

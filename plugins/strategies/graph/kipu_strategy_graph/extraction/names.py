@@ -28,19 +28,19 @@ _NAMES = re.compile(
     # A code span.
     r"`(?P<code>[^`\n]{2,60})`"
     # A link: [[Page#heading|label]].
-    r"|\[\[(?P<link>[^\[\]|#\n]{1,100})"
+    r"|\[\[(?P<link>[^\[\]|#\n]{1,100})(?:\#[^\[\]|\n]{0,100})?"
     # A tag.
-    r"|(?<![\w#&/])\#(?P<tag>[^\W\d_][\w/-]*+)"
+    r"|\#(?<![\w#&/]\#)(?P<tag>[^\W\d_][\w/-]*+)"
     # Capitalised words, joined by what joins the words of names.
-    rf"|(?<![^\W_])(?P<name>(?:[{UPPER}]\.\s?){{0,4}}+[{UPPER}](?:[\w'’&+-]*\w)?"
+    rf"|(?P<name>[{UPPER}](?<![^\W_].)(?:(?<=[SMF])t\.\s[{UPPER}]|(?:\.\s?[{UPPER}]){{0,4}}+)(?:[\w'’&+-]*\w)?"
     r"(?:(?<!['’]s)(?:\s(?:of|the|de|la|le|van|von|der|du|del|and|for|in|et|&))?(?:\s(?:the|de|la))?"
     rf"\s[{UPPER}0-9](?:[\w'’&+-]*\w)?)*)"
     # An identifier: with digits, dots, slashes, underscores or capitals inside of it; or a number.
-    r"|(?<![\w./-])(?=[^\W\d_A-Z]*[\d_./-]\w|[a-z]+[A-Z]\w)(?P<identifier>[\w./-]*\w)"
+    r"|(?P<identifier>[\w./-](?<![\w./-].)(?<=[^A-Z])(?:(?<=\d)|(?=[^\W\d_A-Z]*(?:\d|[_./-]\w|[A-Z]\w)))[\w./-]*\w)"
 )
 _PARTS = re.compile(r"\s(?:of|the|and|for|in|de|&)\s")
-_WORD = re.compile(r"\S+")
 _POSSESSIVE = re.compile(r"['’]s\b")
+_POSSESSIVES = ("'s", "’s")
 _QUOTES = "'’\"“”"
 # These write no spaces between words: each character is looked up as a word.
 _UNSPACED = re.compile("([\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff])")
@@ -94,10 +94,13 @@ def names_in(text: str) -> Iterator[tuple[str, int, int, str]]:
     for found in _NAMES.finditer(text):
         via = found.lastgroup or ""
         start, end = found.span(via)
-        if via == "name":
-            yield from _capitalised(text, start, end)
-            continue
         name = text[start:end]
+        if via == "name":
+            if end - start > LONGEST_NAME or " " in name or "\n" in name or name.endswith(_POSSESSIVES):
+                yield from _capitalised(text, start, end)
+            elif end - start > 1 and name.casefold() not in STOP_WORDS and name[-1] != ".":
+                yield name, start, end, via
+            continue
         if via == "identifier":
             if name.isdigit() or not any(character.isalpha() for character in name):
                 if len(name) < 3:
@@ -111,26 +114,28 @@ def names_in(text: str) -> Iterator[tuple[str, int, int, str]]:
 
 
 def _capitalised(text: str, start: int, end: int) -> Iterator[tuple[str, int, int, str]]:
+    """Yield the name in a run of capitalised words, and its parts, without the stop words at its ends."""
     if end - start > LONGEST_NAME:  # a heading in capitals, or worse
         return
-    words = [(word[0], start + word.start(), start + word.end()) for word in _WORD.finditer(text[start:end])]
-    while words and words[0][0].casefold().strip(_QUOTES) in STOP_WORDS:
+    words = text[start:end].split()
+    while words and words[0].casefold().strip(_QUOTES) in STOP_WORDS:
+        start = text.index(words[0], start) + len(words[0])
         del words[0]
-    while words and words[-1][0].casefold() in STOP_WORDS:
-        words.pop()
+    while words and words[-1].casefold() in STOP_WORDS:
+        end = text.rindex(words.pop(), start, end)
     if not words:
         return
-    start, end = words[0][1], words[-1][2]
-    if text[end - 2 : end] in {"'s", "’s"}:
+    start = text.index(words[0], start)
+    end = start + len(text[start:end].rstrip())
+    if text[end - 2 : end] in _POSSESSIVES:
         end -= 2
-    if end - start < 2 or text[start:end].endswith("."):
+    if end - start < 2 or text[end - 1] == ".":
         return
     name = text[start:end]
     yield name, start, end, "name"
-    if len(words) > 2:
+    if len(words) > 2 and (parts := [*_PARTS.finditer(name)]):
         position = 0
-        parts = [*_PARTS.finditer(name)]
         for part_end, following in [*((part.start(), part.end()) for part in parts), (len(name), 0)]:
-            if parts and part_end - position > 1:
+            if part_end - position > 1:
                 yield name[position:part_end], start + position, start + part_end, "part"
             position = following

@@ -9,7 +9,7 @@ from .names import STOP_WORDS
 
 __all__ = ["page_title", "plain", "subject"]
 
-_MARKUP = re.compile(r"\[\[(?:[^\[\]|]*\|)?([^\[\]|]*)\]\]|[`*]|(?<!\w)_|_(?!\w)|^#+\s+|\s+#+$")
+_MARKUP = re.compile(r"\[\[(?:[^\[\]|]*\|)?([^\[\]|]*)\]\]|[`*]|(?<!\w)_|_(?!\w)|^#+\s+|\s#+$")
 _WITH_DATE = re.compile(r"\d{4}-\d\d(?:-\d\d)?|\d{8}|(?:19|20)\d\d|w\d\d?|q[1-4]|\d+", re.IGNORECASE)
 _JOINING = {"of", "the", "and", "for", "in", "de", "la", "van", "von", "der", "du", "del", "to", "on", "&"}
 # Sections of a page, and folders for anything: not what a page is about.

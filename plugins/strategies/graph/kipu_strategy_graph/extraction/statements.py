@@ -23,10 +23,12 @@ _LINK = re.compile(r"\[\[([^\[\]|#\n]{1,100})[^\[\]\n]{0,200}\]\]")
 _BETWEEN_NAMES = re.compile(r",\s(?:and\s)?|\s(?:and|&)\s")
 _IN_PARENTHESES = re.compile(r"\s?\([^()\n]{0,100}\)")
 _YEAR = re.compile(r"(?:[A-Z][a-z]+\s)?(?:1[5-9]|20)\d\d$")
+_DASH = re.compile("[;–—]")
 _SINCE = re.compile(r"\b(?P<when>since|until)\s(?P<date>\d{4}(?:-\d\d(?:-\d\d)?)?)\b")
 _CONDITIONS = {"if", "when", "whenever", "unless", "whether", "suppose", "assuming", "once"}
 _WITHOUT_PLACE = {"as", "after", "about", "like"}
 _TARGET = re.compile(rf"(?:(?:an?|the|our|my|his|her|its|their)\s|[\d`\[*{UPPER}])")
+_NO_SUBJECTS = STOP_WORDS | INTERJECTIONS
 _CONFIDENCE = {"sentence": 0.8, "pronoun": 0.6}
 _COPULAS = {"is", "was", "are", "were", "in", "at", "on"}
 _EXPLETIVE = re.compile(r"(?:would|could|must|might|will|can|may|has|'s)?\s?(?:been|be|is|was)\s(?!\w+ed\b|based\b)")
@@ -82,9 +84,11 @@ def statements(text: str, *, subject: str = "", speaker: str = "") -> Iterator[R
         if not 8 < len(sentence) <= _LONGEST_SENTENCE:
             continue
         modality = "question" if sentence.endswith("?") else ""
-        dates = {each["when"]: each["date"] for each in _SINCE.finditer(sentence)}
-        starts = [0, *(each.end() for each in grammar.CLAUSE.finditer(sentence))]
-        for start in starts:
+        dates: dict[str, str] = {}
+        if "since" in sentence or "until" in sentence:
+            dates = {each["when"]: each["date"] for each in _SINCE.finditer(sentence)}
+        has_clauses = ", " in sentence or "because" in sentence or _DASH.search(sentence) is not None
+        for start in (0, *(each.end() for each in grammar.CLAUSE.finditer(sentence))) if has_clauses else (0,):
             known, relations = _clause(sentence, start, modality, subject, speaker)
             for source, via, said in relations:
                 yield Relation(
@@ -156,8 +160,9 @@ def _subject(text: str, position: int) -> _Subject | None:
 def _begins_otherwise(name: str) -> bool:
     """Return whether a subject begins with a word that begins none, such as "Wow" or "That's"."""
     word, _, rest = name.casefold().partition(" ")
-    words = {word, _CONTRACTED.sub("", word)}
-    return not words.isdisjoint(STOP_WORDS | INTERJECTIONS) or (not rest and word.endswith("ing"))
+    if "'" in word or "’" in word:
+        word = word if word in _NO_SUBJECTS else _CONTRACTED.sub("", word)
+    return word in _NO_SUBJECTS or (not rest and word.endswith("ing"))
 
 
 def _aside(text: str, subject: _Subject, modality: str) -> tuple[int, list[tuple[str, _Found]]]:
