@@ -29,7 +29,7 @@ from kipu.workspace.text import TextFile
 # --- everything in any order -----------------------------------------------------------------------------------------
 
 FACTS = [
-    *("alpha", "alpha  beta", "gamma delta", "```\nopen", "# Heading\n\ntext", "- a\n- b", "[tags: a]", "caf\u00e9"),
+    *("alpha", "alpha  beta", "gamma delta", "```\nopen", "# Heading\n\ntext", "1. a\n2. b", "[tags: a]", "caf\u00e9"),
     *("cafe\u0301", "\u6771\u4eac", "one\n\n\ntwo", "alpha beta", "    code", "---"),
 ]
 PLACES = ["a.md", "team/b.md", "team/c.md", "2026-11-29.md", "utf16.md", "crlf.md"]
