@@ -79,7 +79,7 @@ class Keyword(StrategyBase):
     @property
     def schema_version(self) -> int:
         """The version of the tables and of what becomes a token."""
-        return 5
+        return 6
 
     async def create(self, connection: aiosqlite.Connection) -> None:
         """Create empty tables."""

@@ -98,8 +98,9 @@ class Candidate(NamedTuple):
 
     @property
     def length(self) -> int:
-        """The number of tokens in the fields but for the identifiers, which are there a second time."""
-        return sum(field.count(" ") - 1 for field in (self.path, self.heading, self.context, self.text))
+        """The number of tokens in the fields but for identifiers and forms, which are there a second time."""
+        fields = (self.path, self.heading, self.context, self.text)
+        return sum(field.count(" ") - 1 for field in fields) - self.context.count(FORM_MARK)
 
     @property
     def whole(self) -> str:
@@ -221,11 +222,11 @@ def _find(candidate: Candidate, needles: Sequence[_Needle], weights: Weights) ->
             heading = candidate.heading.count(needle)
             context = candidate.context.count(needle)
             path = candidate.path.count(needle)
-            other = False
-            if text or heading:
-                literal = candidate.identifiers
-                as_asked = literal.count(form) if form else text + heading - literal.count(forms)
-                other = as_asked <= 0
+            # Forms of the text and of the heading are beside its identifiers, and those of the context in it.
+            written, literal = text + heading, candidate.identifiers
+            if not written and not path:
+                written, literal = context, candidate.context
+            other = written > 0 >= (literal.count(form) if form else written - literal.count(forms))
             text += candidate.identifiers.count(needle)
             weighted = text + weights.heading * heading + weights.context * context + weights.path * in_path * path
             covered = 1.0 if text or heading else max(0.5 * (context > 0), in_path * (path > 0))

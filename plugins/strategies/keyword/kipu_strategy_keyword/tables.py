@@ -53,7 +53,7 @@ _SCHEMA = (
     """CREATE VIRTUAL TABLE keyword USING fts5(
         path, heading, context, text, identifiers, tokenize = "ascii tokenchars '-_./:@\\+~#'"
     )""",
-    # The tokens of a chunk are its length and its identifiers: what FTS5 takes to be the length of its row.
+    # The tokens of a chunk are its length, its identifiers and forms: what FTS5 takes to be the length of its row.
     """CREATE TABLE keyword_sources(
         id INTEGER PRIMARY KEY, source TEXT NOT NULL UNIQUE,
         files INTEGER NOT NULL DEFAULT 0, chunks INTEGER NOT NULL DEFAULT 0, length INTEGER NOT NULL DEFAULT 0,
@@ -149,6 +149,7 @@ def _rows(
         in_path = [*tokens.words(_distinctive(path)), *tokens.identifiers(path)]
         in_heading = tokens.words(heading)
         in_context = [word for word in tokens.words(context) if word not in tokens.STOP_WORDS]
+        forms_in_context = tokens.forms(fields[1], context)
         in_text = tokens.words(text)
         literal = [
             *tokens.identifiers(f"{heading} {text}"),
@@ -156,9 +157,10 @@ def _rows(
             *tokens.forms(fields[3], text),
         ]
         join = " ".join
-        yield chunk.id, join(in_path), join(in_heading), join(in_context), join(in_text), join(literal)
+        around = join([*in_context, *forms_in_context])
+        yield chunk.id, join(in_path), join(in_heading), around, join(in_text), join(literal)
         length = len(in_path) + len(in_heading) + len(in_context) + len(in_text)
-        lengths.append((chunk.id, length, len(in_text), length + len(literal), chunk.path))
+        lengths.append((chunk.id, length, len(in_text), length + len(forms_in_context) + len(literal), chunk.path))
 
 
 def _distinctive(path: str) -> str:

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import re
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from . import tokens
 from .grammar import grammatical
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 __all__ = ["MAXIMUM_REQUIREMENTS", "MAXIMUM_TERMS", "Term", "Terms", "read_terms"]
 
@@ -52,13 +55,16 @@ class Terms(NamedTuple):
 
 
 def read_terms(text: str) -> Terms:
-    """Return the terms of a query. Stop words are left out unless there is nothing else."""
+    """Return the terms of a query. Stop words are left out unless there is nothing else.
+
+    A word that only folding makes a stop word, as Turkish "ın", is searched as it is written beside other words.
+    """
     written = tokens.normalise(text)
     folded = tokens.strip_accents(written)
     words = tokens.words(folded)
     forms = {form.partition(tokens.FORM_MARK)[0]: form for form in tokens.forms(written, folded)}
     found = dict.fromkeys(term._replace(form=forms.get(term.token, "")) for term in _words(words))
-    telling = {term: None for term in found if term.token not in tokens.STOP_WORDS} or found
+    telling = _without_stop_words(found) or list(found)
     literal = [Term(token) for token in dict.fromkeys(tokens.identifiers(folded))]
     quoted = (_phrase(tokens.words(tokens.fold(match[1] or match[2]))) for match in _QUOTED.finditer(text))
     phrases = [phrase for phrase in dict.fromkeys(quoted) if phrase is not None][:MAXIMUM_REQUIREMENTS]
@@ -67,8 +73,19 @@ def read_terms(text: str) -> Terms:
     return Terms(
         alternatives=list(dict.fromkeys([*phrases, *telling, *literal]))[:MAXIMUM_TERMS],
         required=list(dict.fromkeys([*phrases, *strong]))[:MAXIMUM_REQUIREMENTS],
-        grammatical=frozenset(term for term in telling if term.token in without_subject),
+        grammatical=frozenset(term for term in telling if term.token.partition(tokens.FORM_MARK)[0] in without_subject),
     )
+
+
+def _without_stop_words(found: Iterable[Term]) -> list[Term]:
+    """Return the terms that are not stop words, with the forms of those that only folding makes stop words.
+
+    The list is empty if there are only stop words, folded or not.
+    """
+    terms = [term for term in found if term.form or term.token not in tokens.STOP_WORDS]
+    if all(term.token in tokens.STOP_WORDS for term in terms):
+        return []
+    return [Term(term.form) if term.token in tokens.STOP_WORDS else term for term in terms]
 
 
 def _words(words: list[str]) -> list[Term]:

@@ -74,6 +74,33 @@ async def test_a_word_with_the_accents_of_the_query_comes_first(workspace, plain
             assert second.score < 0.9
 
 
+@pytest.mark.parametrize(
+    ("asked", "other"), [("nın", "nin"), ("nin", "nın"), ("résumé", "resume"), ("resume", "résumé")]
+)
+async def test_accents_count_in_the_context_too(workspace, asked, other):
+    await workspace.add(f"The {asked} is on the desk.")
+    for form in (other, asked):
+        await workspace.add("It was there.", path=f"memory/{form == asked}.md", context=f"The {form} is on the desk.")
+    _, first, second = await workspace.search(asked)
+    assert [first.chunk.path, second.chunk.path] == ["memory/True.md", "memory/False.md"]
+    assert second.score < first.score
+
+
+@pytest.mark.parametrize(
+    ("query", "texts"),
+    [
+        ("Sky'ın", ["Uydu Sky'ın.", "Sky"]),
+        ("thé vert", ["Un thé vert.", "Le thé.", "Tout est vert ici, ou presque."]),
+        ("in ın", ["Uydu Sky'ın.", "Filler in a tin"]),
+        ("thé", ["Le thé.", "Un thé vert.", "over the sea"]),
+    ],
+)
+async def test_a_word_that_only_folding_makes_a_stop_word_is_searched_as_written(workspace, query, texts):
+    await workspace.add("over the sea", "Filler in a tin", "Sky", "Uydu Sky'ın.", "Un thé vert.", "Le thé.")
+    await workspace.add("Tout est vert ici, ou presque.")
+    assert await workspace.texts(query) == texts
+
+
 async def test_accents_that_no_chunk_lacks_cost_nothing(workspace):
     await workspace.add(*FILLER, "Die Küche in München", "redis", "redis in the kitchen")
     assert (await workspace.texts("munchen redis"))[0] == "Die Küche in München"
