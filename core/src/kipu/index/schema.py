@@ -1,6 +1,6 @@
 """The kernel's tables in the index, and how to tell a database that has them from any other.
 
-Strategies read the views ``kipu_files``, ``kipu_chunks``, ``kipu_entries`` and ``kipu_vectors``, a part of the contract
+Strategies read the views ``kipu_files``, ``kipu_chunks`` and so on, a part of the contract
 (`kipu.types.Index.connection`); the tables are not. SQLite flattens the views: they cost nothing.
 """
 
@@ -120,6 +120,7 @@ CREATE VIEW kipu_entries AS
     SELECT file_id, start_line, end_line, id,
         coalesce((SELECT text FROM metadata WHERE metadata.id = metadata_id), '') AS metadata
     FROM entries;
+CREATE VIEW kipu_properties AS SELECT file_id, key, value FROM file_properties;
 CREATE VIEW kipu_vectors AS
     SELECT embeddings.space_id, chunks.id AS chunk_id, chunks.file_id, embeddings.vector
     FROM chunks CROSS JOIN embeddings ON embeddings.hash = chunks.hash;
