@@ -20,6 +20,7 @@ KERNEL = ROOT / "core/src/kipu"
 
 CONTRACT = {
     "kipu",
+    "kipu.commands",
     "kipu.errors",
     "kipu.markdown",
     "kipu.options",

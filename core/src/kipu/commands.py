@@ -23,11 +23,12 @@ This is a whole command, with ``--workspace``, ``--json``, ``--scope`` and the e
     count = "kipu_count:count"
 
 A command may be a group. It returns its exit code, or None for 0; a `kipu.KipuError` ends it with a message and a code
-of its own. `click` is imported with this module, and the kernel: import no more than a command needs.
+of its own. A test calls ``main(["count", "valkey"])``, which ends with `SystemExit`.
 """
 
 from __future__ import annotations
 
+from .cli import main
 from .cli.common import TextCommand, filter_options, memory_options, run, scope_option, shared_options
 from .cli.output import Output, escape
 from .plugins.suggest import did_you_mean
@@ -38,6 +39,7 @@ __all__ = [
     "did_you_mean",
     "escape",
     "filter_options",
+    "main",
     "memory_options",
     "run",
     "scope_option",
