@@ -6,23 +6,26 @@ other chunks (`paths`), and shows these where they lead to what was asked for.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import attrs
 
 from kipu import hookimpl
+from kipu.options import option, texts
 from kipu.types import StrategyBase
 
 from . import tables
+from .facts import FUNCTIONAL
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     import aiosqlite
 
     from kipu.types import Arms, Hit, Index, Query, Register, StoredChunk, Strategy
 
-__all__ = ["GraphStrategy", "kipu_register_strategies"]
+    from .reading import Graph
+
+__all__ = ["Graph", "GraphStrategy", "kipu_register_strategies"]
 
 
 @attrs.frozen
@@ -30,6 +33,13 @@ class GraphStrategy(StrategyBase):
     """Follows names from one chunk to others."""
 
     needs_annotations: ClassVar[bool] = True
+
+    functional: Sequence[str] = option(
+        FUNCTIONAL,
+        texts,
+        "Predicates of which a subject has one value at a time: a newer one supersedes it. Of one with `^` in front, a "
+        "value has one subject.",
+    )
 
     @property
     def schema_version(self) -> int:
@@ -65,3 +75,12 @@ class GraphStrategy(StrategyBase):
 def kipu_register_strategies(register: Register[Strategy]) -> None:
     """Register the strategy ``graph``."""
     register("graph", GraphStrategy)
+
+
+def __getattr__(name: str) -> Any:
+    """Import `Graph` when it is used: a search does without."""
+    if name != "Graph":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from .reading import Graph
+
+    return Graph
