@@ -139,8 +139,7 @@ class Index(Protocol):
           metadata)``: their chunks. Positions in a file count from 0, metadata is JSON or empty.
         - ``kipu_entries(file_id, start_line, end_line, id, metadata)``: items of lists, and paragraphs with metadata,
           whatever the chunks are. The id is that of the metadata, or a derived one in full.
-        - ``kipu_properties(file_id, key, value)``: the front matter of files, a row for each value; both are folded as
-          filters compare them: without case, and with single spaces.
+        - ``kipu_properties(file_id, key, value)``: the front matter of files, without case, as filters compare it.
         - ``kipu_vectors(space_id, chunk_id, file_id, vector)``: a row for each chunk that has a vector in a space, as
           little-endian float32 numbers, of length 1.
 
