@@ -44,6 +44,7 @@ _CONDITIONS = {"if", "whether", "unless", "when", "once"}
 _NEGATIONS = {"not", "n't", "n’t", "never", "no longer", "hardly"}
 _BEFORE_NOUN = {"compound", "amod", "nummod", "nmod", "poss", "case", "quantmod", "advmod", "punct", "flat", "npadvmod"}
 _LONGEST = 10_000
+_MOST_CONJUNCTS = 20  # each subject is joined to each object
 _LINK = re.compile(r"\[\[([^\[\]|#\n]{1,100})[^\[\]\n]{0,200}\]\]")
 _MARKS = {ord(mark): None for mark in "`*"}
 _YEAR = re.compile(r"(?:1[5-9]|20)\d\d")
@@ -93,14 +94,15 @@ class Parser:
         document = self._pipeline(" ".join(_LINK.sub(r"\1", text).translate(_MARKS).split()))
         found: dict[tuple[str, str, str], Relation] = {}
         for sentence in document.sents:
+            reader = _Reader(sentence, pronouns)
             for token in sentence:
-                for relation in _Reader(sentence, pronouns).read(token):
+                for relation in reader.read(token):
                     found.setdefault((relation.source, relation.predicate, relation.target), relation)
         return list(found.values())
 
 
 class _Reader:
-    """Reads the statements that begin at one word of a sentence."""
+    """Reads the statements that begin at the words of a sentence."""
 
     def __init__(self, sentence: Token, pronouns: dict[str, str]) -> None:
         self._sentence = sentence
@@ -175,7 +177,7 @@ def _child(token: Token, *labels: str) -> Token | None:
 
 
 def _with_conjuncts(token: Token) -> list[Token]:
-    return [token, *token.conjuncts]
+    return [token, *token.conjuncts[:_MOST_CONJUNCTS]]
 
 
 def _is_negation(child: Token) -> bool:
