@@ -58,6 +58,11 @@ def test_a_phrase_has_the_words_that_a_lookup_compares(text, words):
         ("set max_size or camelCase", ["identifier: max_size", "identifier: camelCase"]),
         ("on 8443 since 2021-11-02, 4 of 12", ["number: 8443", "number: 2021-11-02"]),
         ("It rained. May we? Nothing. A well-known day.", []),
+        (
+            "On Friday 3 May 2019 June Carter used Python 3.13.",
+            ["name: Friday 3 May 2019 June Carter", "name: Python 3.13"],
+        ),
+        ("On Friday, in May 2019, on Sunday 3. Until 2019-05-03 Jun left.", ["name: Jun"]),
         ("n" * 10_000 + " " + "N" * 10_000, []),
     ],
 )
@@ -183,6 +188,8 @@ def test_pronouns_are_the_page_the_last_subject_or_the_speaker():
 def test_relations_have_the_dates_that_the_text_or_its_metadata_gives():
     (lived,) = read("Mona has lived in Cusco since 2019-03.").relations
     assert (lived.valid_from, lived.valid_until) == ("2019-03", None)
+    (owned,) = read("Until 2026-09-30 Jonas owned the holds module.").relations
+    assert (owned.valid_from, owned.valid_until) == (None, "2026-09-30")
     (lives,) = read("Mona lives in Cusco.", valid_until="2026-12-31").relations
     assert lives.valid_until == "2026-12-31"
 

@@ -76,6 +76,7 @@ SENTENCE = re.compile(rf"[^.!?\n]+(?:(?:[.!?](?!\s|$)|(?:{_AFTER_TITLE})\.)[^.!?
 LEADING = re.compile(
     r"(?:(?P<modal>If|When|Whenever|Unless|Whether|Suppose|Assuming|Once|Maybe|Perhaps|Possibly|Probably|if|when|unless)"
     r"\s|(?:And|But|So|Also|Then|Because|However|Meanwhile|Today|Now|Currently|Yesterday|Since|As|and|but|because)\b,?\s"
+    r"|(?:Since|Until|From|On|In)\s\d{4}(?:-\d\d){0,2},?\s"
     r"|(?:In|On|At|Since|Last|This|From|By|During|After|Before|Until|For|As)\s[^,.;:!?\n]{1,50},\s)?"
     r"(?P<question>(?:Do|Does|Did|Is|Are|Was|Were|Has|Have|Had|Can|Could|Should|Would|Will|Shall|May|Might|Must)"
     r"(?:n['’]t)?\s)?"

@@ -9,7 +9,7 @@ import attrs
 
 from kipu.markdown import front_matter, read_metadata
 
-from .names import LONGEST_NAME, key, names_in
+from .names import LONGEST_NAME, STOP_WORDS, key, names_in
 from .pages import plain
 from .records import Alias, Relation
 from .words import INTERJECTIONS
@@ -129,7 +129,9 @@ def read(block: Block, subject: str) -> tuple[list[Relation], str, str]:
         if len(value) > 80 or _SPEECH.search(value):
             speaker = name if name[:1].isupper() and name.casefold() not in INTERJECTIONS else ""
             return [], value, speaker if len(name.split()) <= 3 else ""
-        if (block.is_item or found["bold"]) and name.casefold() not in INTERJECTIONS:
+        words = name.casefold().split()
+        is_plain = len(words) <= 3 and words[0] not in STOP_WORDS | INTERJECTIONS
+        if words and (found["bold"] or (block.is_item and is_plain)) and name.casefold() not in INTERJECTIONS:
             return [*_field(name, value, subject, text, "field")], "", ""
     return [], text, ""
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["LONGEST_NAME", "STOP_WORDS", "UPPER", "key", "names_in", "phrase"]
+__all__ = ["DATE_WORDS", "LONGEST_NAME", "STOP_WORDS", "UPPER", "key", "names_in", "phrase"]
 
 LONGEST_NAME = 100
 """Longer runs of characters are no names."""
@@ -23,6 +23,13 @@ STOP_WORDS = frozenset(
 ) | {first + second for first in ("any", "every", "no", "some") for second in ("body", "one", "thing")}
 """Words that begin sentences and are no names, and no part of one at its ends."""
 
+# Alone, or with numbers, these are dates.
+DATE_WORDS = frozenset(
+    """monday tuesday wednesday thursday friday saturday sunday january february march april may june july august
+    september october november december feb apr jul aug sep sept oct nov dec mon tue wed thu fri am
+    pm utc gmt""".split()
+)
+
 UPPER = "A-ZÀ-ÖØ-ÞĀ-ŐŒ-ŽА-ЯЁΑ-ΩԱ-Ֆ"
 _NAMES = re.compile(
     # A code span.
@@ -34,11 +41,13 @@ _NAMES = re.compile(
     # Capitalised words, joined by what joins the words of names.
     rf"|(?P<name>[{UPPER}](?<![^\W_].)(?:(?<=[SMF])t\.\s[{UPPER}]|(?:\.\s?[{UPPER}]){{0,4}}+)(?:[\w'’&+-]*\w)?"
     r"(?:(?<!['’]s)(?:\s(?:of|the|de|la|le|van|von|der|du|del|and|for|in|et|&))?(?:\s(?:the|de|la))?"
-    rf"\s[{UPPER}0-9](?:[\w'’&+-]*\w)?)*)"
+    rf"\s[{UPPER}0-9](?:[\w'’&+-]*\w)?(?:\.\d+)*)*)"
     # An identifier: with digits, dots, slashes, underscores or capitals inside of it; or a number.
     r"|(?P<identifier>[\w./-](?<![\w./-].)(?<=[^A-Z])(?:(?<=\d)|(?=[^\W\d_A-Z]*(?:\d|[_./-]\w|[A-Z]\w)))[\w./-]*\w)"
 )
 _PARTS = re.compile(r"\s(?:of|the|and|for|in|de|&)\s")
+_NUMBER = re.compile(r"[\d.-]+")
+_NO_NAMES = STOP_WORDS | DATE_WORDS
 _POSSESSIVE = re.compile(r"['’]s\b")
 _POSSESSIVES = ("'s", "’s")
 _QUOTES = "'’\"“”"
@@ -98,7 +107,7 @@ def names_in(text: str) -> Iterator[tuple[str, int, int, str]]:
         if via == "name":
             if end - start > LONGEST_NAME or " " in name or "\n" in name or name.endswith(_POSSESSIVES):
                 yield from _capitalised(text, start, end)
-            elif end - start > 1 and name.casefold() not in STOP_WORDS and name[-1] != ".":
+            elif end - start > 1 and name.casefold() not in _NO_NAMES and name[-1] != ".":
                 yield name, start, end, via
             continue
         if via == "identifier":
@@ -118,12 +127,12 @@ def _capitalised(text: str, start: int, end: int) -> Iterator[tuple[str, int, in
     if end - start > LONGEST_NAME:  # a heading in capitals, or worse
         return
     words = text[start:end].split()
-    while words and words[0].casefold().strip(_QUOTES) in STOP_WORDS:
+    while words and (words[0].casefold().strip(_QUOTES) in STOP_WORDS or _NUMBER.fullmatch(words[0])):
         start = text.index(words[0], start) + len(words[0])
         del words[0]
     while words and words[-1].casefold() in STOP_WORDS:
         end = text.rindex(words.pop(), start, end)
-    if not words:
+    if _is_date(words):
         return
     start = text.index(words[0], start)
     end = start + len(text[start:end].rstrip())
@@ -136,6 +145,11 @@ def _capitalised(text: str, start: int, end: int) -> Iterator[tuple[str, int, in
     if len(words) > 2 and (parts := [*_PARTS.finditer(name)]):
         position = 0
         for part_end, following in [*((part.start(), part.end()) for part in parts), (len(name), 0)]:
-            if part_end - position > 1:
+            if part_end - position > 1 and not _is_date(name[position:part_end].split()):
                 yield name[position:part_end], start + position, start + part_end, "part"
             position = following
+
+
+def _is_date(words: list[str]) -> bool:
+    """Return whether words are only days, months and numbers; no words are."""
+    return all(word.casefold() in DATE_WORDS or word.isdigit() for word in words)

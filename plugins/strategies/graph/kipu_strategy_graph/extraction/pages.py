@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 
-from .names import STOP_WORDS
+from .names import DATE_WORDS, STOP_WORDS
 
 __all__ = ["page_title", "plain", "subject"]
 
@@ -14,18 +14,23 @@ _WITH_DATE = re.compile(r"\d{4}-\d\d(?:-\d\d)?|\d{8}|(?:19|20)\d\d|w\d\d?|q[1-4]
 _JOINING = {"of", "the", "and", "for", "in", "de", "la", "van", "von", "der", "du", "del", "to", "on", "&"}
 # Sections of a page, and folders for anything: not what a page is about.
 _SECTIONS = frozenset(
-    """about agenda answers background bio bugs calendar changelog changes chapter chat chats comments conclusion
-    config configuration contact contacts contents context conversation conversations daily day decision
-    decisions description details dialog dialogue done entities example examples facts family faq features
-    friday general goals health history hobbies home ideas index info information install installation interests
-    intro introduction issues journal knowledge learnings links list log logs main meeting meetings memories
-    memory metadata misc miscellaneous monday month next notes note observations open other overview part people
-    personal plan plans preferences problems profile progress projects project properties purpose questions
-    readme references related relations relationships requirements resources results risks roadmap saturday
-    scratch section see session sessions settings setup skills status steps summary sunday table tags task tasks
-    team thursday timeline tips today todo todos tools topics tuesday untitled updates usage user users
-    wednesday week work yesterday""".split()
+    """about abstract action actions agenda alternative alternatives answers api appendix architecture attendees
+    background backwards bio bugs calendar case cases changelog changes chapter chat chats comments
+    compatibility conclusion config configuration consideration considerations contact contacts contents context
+    convention conventions conversation conversations copyright daily day decision decisions definition
+    definitions description design designs details dialog dialogue discussion discussions done entities example
+    examples facts family faq features feedback general glossary goals health history hobbies home ideas
+    implementation index info information install installation interests interface intro introduction issues
+    journal knowledge learnings links list log logs main meeting meetings memories memory metadata minutes misc
+    miscellaneous month motivation nd next note notes observations open other overview part people person
+    personal place places plan plans preferences problems profile progress project projects properties purpose
+    questions rationale rd readme references related relations relationships requirements resources results
+    review reviews risks roadmap runbook scope scratch section security see session sessions settings setup
+    skills specification st status steps summary table tags task tasks team term terms test tests th timeline
+    tips today todo todos tools topics untitled updates usage user users version versions week work yesterday""".split()
 )
+
+_NOT_A_NAME = _SECTIONS | STOP_WORDS | DATE_WORDS
 
 
 def plain(text: str) -> str:
@@ -53,7 +58,7 @@ def page_title(path: str) -> str:
 
 def _says_nothing(title: str) -> bool:
     words = re.findall(r"\w+", title.casefold())
-    return all(word in _SECTIONS or word in STOP_WORDS or _WITH_DATE.fullmatch(word) for word in words)
+    return all(word in _NOT_A_NAME or _WITH_DATE.fullmatch(word) for word in words)
 
 
 def _is_name(title: str) -> bool:

@@ -24,7 +24,7 @@ _BETWEEN_NAMES = re.compile(r",\s(?:and\s)?|\s(?:and|&)\s")
 _IN_PARENTHESES = re.compile(r"\s?\([^()\n]{0,100}\)")
 _YEAR = re.compile(r"(?:[A-Z][a-z]+\s)?(?:1[5-9]|20)\d\d$")
 _DASH = re.compile("[;–—]")
-_SINCE = re.compile(r"\b(?P<when>since|until)\s(?P<date>\d{4}(?:-\d\d(?:-\d\d)?)?)\b")
+_SINCE = re.compile(r"\b(?P<when>[Ss]ince|[Uu]ntil)\s(?P<date>\d{4}(?:-\d\d(?:-\d\d)?)?)\b")
 _CONDITIONS = {"if", "when", "whenever", "unless", "whether", "suppose", "assuming", "once"}
 _WITHOUT_PLACE = {"as", "after", "about", "like"}
 _TARGET = re.compile(rf"(?:(?:an?|the|our|my|his|her|its|their)\s|[\d`\[*{UPPER}])")
@@ -85,8 +85,8 @@ def statements(text: str, *, subject: str = "", speaker: str = "") -> Iterator[R
             continue
         modality = "question" if sentence.endswith("?") else ""
         dates: dict[str, str] = {}
-        if "since" in sentence or "until" in sentence:
-            dates = {each["when"]: each["date"] for each in _SINCE.finditer(sentence)}
+        if "ince " in sentence or "ntil " in sentence:
+            dates = {each["when"].lower(): each["date"] for each in _SINCE.finditer(sentence)}
         has_clauses = ", " in sentence or "because" in sentence or _DASH.search(sentence) is not None
         for start in (0, *(each.end() for each in grammar.CLAUSE.finditer(sentence))) if has_clauses else (0,):
             known, relations = _clause(sentence, start, modality, subject, speaker)
@@ -230,7 +230,8 @@ def _active(verb: re.Match[str], helpers: list[str], is_marked: bool, any_verb: 
     if not (_DO | MODAL).isdisjoint(helpers):
         if head in STOP_WORDS or helpers[1:2] == ["to"]:
             return ""
-        return base or (singular(head) if is_marked and head else "")
+        predicate = base or (singular(head) if is_marked and head else "")
+        return "" if predicate in ATTITUDES else predicate
     if verb["seen"]:
         return "" if head in ATTITUDES else head
     return base if verb["base"] and any_verb else ""

@@ -60,10 +60,11 @@ ATTITUDES = frozenset(
 # Words that end as verbs do, and hardly ever are.
 PLURALS = frozenset(
     """notes options results tests files logs users items steps details settings issues errors bugs keys names values
-    types events days weeks months years hours minutes times things people pages links lists lines words parts rules
-    tasks docs photos pictures questions answers services systems clients servers backups metrics sessions tokens
-    clusters nodes pods jobs teams members friends customers series news ideas goals books series red bed hundred need
-    speed seed feed indeed transactions materials methods accesses functions comments""".split()
+    types events days weeks months years hours minutes times things people pages links lists lines words parts
+    rules tasks docs photos pictures questions answers services systems clients servers backups metrics sessions
+    tokens clusters nodes pods jobs teams members friends customers series news ideas goals books its perhaps
+    besides whereas towards afterwards upwards red bed hundred need speed seed feed indeed transactions
+    materials methods accesses functions comments""".split()
 )
 # These begin sentences, and are no subjects.
 INTERJECTIONS = frozenset(
