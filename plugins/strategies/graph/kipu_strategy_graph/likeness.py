@@ -4,20 +4,18 @@ from __future__ import annotations
 
 import difflib
 import re
+import unicodedata
 from collections import defaultdict
 from typing import TYPE_CHECKING
 
 import attrs
 
-from .extraction import phrase
-
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping
 
 __all__ = ["Suggestion", "similar_names", "suggestions"]
 
-_SHORTEST = 5  # characters of names of which one may be misspelt
-_DIGITS = re.compile(r"\d+")
+_SHORTEST, _LONGEST = 6, 60  # letters of names of which one may be misspelt
 
 
 @attrs.frozen
@@ -39,17 +37,18 @@ def similar_names(wanted: str, known: Iterable[str]) -> list[str]:
 def suggestions(names: Mapping[str, str], groups: Mapping[str, str]) -> list[Suggestion]:
     """Return pairs of names that are written alike, in alphabetical order.
 
-    They differ in marks, spaces, accents or a plural; in one letter of a long name; or one is the beginning of one
-    longer name only, as a first name is. Names with different numbers are never alike.
+    They differ in marks, spaces and accents; in one letter of a long name; or one is the first name of one full name
+    only. Names with different numbers are never alike.
 
     :param names: names as they are written, by their keys.
     :param groups: the entity of each key: of one entity, nothing is suggested.
     """
+    letters = {each: folded for each in sorted(names) if any(map(str.isalpha, folded := _letters(each)))}
     found: dict[tuple[str, str], str] = {}
     for reason, pairs in (
-        ("they differ in spaces, marks or accents only", _same_letters(names)),
-        ("they differ in one letter", _one_letter_apart(names)),
-        ("one begins with the other", _beginnings(names)),
+        ("they differ in spaces, marks or accents only", _same_letters(letters)),
+        ("they differ in one letter", _one_letter_apart(letters)),
+        ("one is the first name of the other", _first_names(names)),
     ):
         for one, other in pairs:
             if groups[one] != groups[other]:
@@ -58,39 +57,39 @@ def suggestions(names: Mapping[str, str], groups: Mapping[str, str]) -> list[Sug
 
 
 def _letters(name: str) -> str:
-    return "".join(phrase(name))
+    decomposed = unicodedata.normalize("NFKD", name)
+    return "".join(each for each in decomposed.casefold() if each.isalnum())
 
 
-def _same_letters(names: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+def _same_letters(letters: Mapping[str, str]) -> Iterator[tuple[str, str]]:
     groups: dict[str, list[str]] = defaultdict(list)
-    for each in sorted(names):
-        groups[_letters(each)].append(each)
-    for letters, group in groups.items():
-        if letters:
-            yield from ((group[0], other) for other in group[1:])
+    for each, folded in letters.items():
+        groups[folded].append(each)
+    for group in groups.values():
+        yield from ((group[0], other) for other in group[1:] if _numbers(group[0]) == _numbers(other))
 
 
-def _one_letter_apart(names: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+def _one_letter_apart(letters: Mapping[str, str]) -> Iterator[tuple[str, str]]:
     """Yield names of which one letter is missing, added, changed or swapped: they meet where each lost a letter."""
     places: dict[str, list[str]] = defaultdict(list)
-    for each in sorted(names):
-        letters = _letters(each)
-        if _SHORTEST <= len(letters) <= 60:
-            for shorter in {letters, *(letters[:place] + letters[place + 1 :] for place in range(len(letters)))}:
+    for each, folded in letters.items():
+        if _SHORTEST <= len(folded) <= _LONGEST:
+            for shorter in {folded, *(folded[:place] + folded[place + 1 :] for place in range(1, len(folded)))}:
                 places[shorter].append(each)
     for group in places.values():
         for other in group[1:]:
-            if _DIGITS.findall(group[0]) == _DIGITS.findall(other) and _letters(group[0]) != _letters(other):
+            if letters[group[0]] != letters[other] and _numbers(group[0]) == _numbers(other):
                 yield group[0], other
 
 
-def _beginnings(names: Mapping[str, str]) -> Iterator[tuple[str, str]]:
-    longer: dict[tuple[str, ...], list[str]] = defaultdict(list)
-    words: dict[str, Sequence[str]] = {each: phrase(each) for each in sorted(names)}
-    for each, parts in words.items():
-        for length in range(1, len(parts)):
-            longer[tuple(parts[:length])].append(each)
-    for each, parts in words.items():
-        candidates = longer.get(tuple(parts), [])
-        if names[each][:1].isupper() and len(candidates) == 1 and not _DIGITS.search(candidates[0]):
-            yield each, candidates[0]
+def _first_names(names: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+    longer: dict[str, list[str]] = defaultdict(list)
+    for each in sorted(names):
+        words = names[each].split()
+        if len(words) == 2 and all(word.isalpha() and word.istitle() for word in words):
+            longer[each.split()[0]].append(each)
+    yield from ((first, full[0]) for first, full in longer.items() if len(full) == 1 and first in names)
+
+
+def _numbers(name: str) -> list[str]:
+    return re.findall(r"\d+", name)

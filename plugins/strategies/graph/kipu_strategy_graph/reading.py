@@ -174,12 +174,12 @@ class Graph:
         return conflicts(statements, self._functional, self._today)
 
     async def suggest(self) -> list[Suggestion]:
-        """Return pairs of names that may be the same entity, because they are written alike. Nothing is merged.
+        """Return pairs of names with facts that may be one entity, because they are written alike. Nothing is merged.
 
         To merge two: write the other name below ``aliases:`` in the front matter of the page.
         """
         async with self._open() as reader:
-            names = await reader.all_names()
+            names = await reader.names_in_statements()
             await reader.load_aliases(names)
             groups = {each: reader.main(each) for each in names}
         return suggestions(names, groups)

@@ -172,10 +172,13 @@ class Reader:
             self._names |= {each: self._written.get(each, each) for each in missing} | dict(rows)
         return {each: self._names[each] for each in wanted}
 
-    async def all_names(self) -> dict[str, str]:
-        """Return all names that are mentioned, by their keys."""
-        rows = await self._select("row.entity, min(row.name)", "graph_mentions", "1", rest="GROUP BY row.entity")
-        return dict(rows)
+    async def names_in_statements(self) -> dict[str, str]:
+        """Return all names that a statement is about, by their keys."""
+        found: set[str] = set()
+        for end in ("source", "target"):
+            rows = await self._select(f"DISTINCT row.{end}", "graph_relations", f"row.{end} IS NOT NULL")
+            found |= {each for (each,) in rows}
+        return await self.names(found)
 
     async def similar(self, wanted: str) -> list[str]:
         """Return keys among which the one that was meant may be: with the same first letters, or with it inside."""

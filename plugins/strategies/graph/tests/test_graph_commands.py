@@ -74,7 +74,7 @@ def test_history_prints_what_ended_each_fact(kipu):
 def test_conflicts_and_suggestions_are_listed(kipu, kipu_write):
     assert kipu("conflicts") == Done(0, "", "No facts exclude each other.\n")
     assert kipu("suggest").err == "No names are written alike.\n"
-    kipu_write("memory/a.md", "Atlas owns `x`. Fast-API is fast. Mia lives in Rome.\n")
+    kipu_write("memory/a.md", "Atlas owns `x`. Mia uses Fast-API. Mia lives in Rome.\n")
     kipu_write("memory/b.md", "Mia lives in Oslo.\n")
     assert kipu("conflicts").out == (
         "Mia: lives in\n"
