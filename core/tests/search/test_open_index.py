@@ -139,6 +139,27 @@ async def test_an_error_of_the_caller_passes_and_closes_the_index(memory, write)
     assert len(await memory.search("apple")) == 1
 
 
+@pytest.mark.parametrize("answer", ["2 words in 1 chunk", 7, ValueError("no")], ids=str)
+async def test_the_status_has_what_a_strategy_says_of_its_tables(config, write, answer):
+    @attrs.frozen
+    class Described(WordStrategy):
+        async def describe(self, index):
+            if isinstance(answer, Exception):
+                raise answer
+            return answer
+
+    write("memory/a.md", "apple pie")
+    async with Memory(config(strategy=Described(), relation=False)) as memory:
+        assert (await memory.status()).described == []
+        await memory.index()
+        status = await memory.status()
+    if isinstance(answer, str):
+        assert (status.described, status.notices) == ([answer], [])
+    else:
+        assert status.described == []
+        assert ["Described" in notice for notice in status.notices] == [True]
+
+
 async def test_a_closed_memory_opens_none(config):
     memory = Memory(config())
     await memory.close()

@@ -144,6 +144,7 @@ def _workspace(workspace: Path, output: Output) -> Iterator[Finding]:
     if no_filter:
         yield Finding("hint", "no write filter is in use: secrets are written as they are", no_filter)
     yield from _index(status, unusable)
+    yield from (Finding("ok", sentence) for sentence in status.described)
     if damaged:
         yield Finding("problem", f"{count(damaged, 'vector')} in the index damaged, and ignored", "kipu index --force")
 

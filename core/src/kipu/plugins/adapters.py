@@ -153,6 +153,11 @@ class StrategyAdapter(Adapter):
         check = partial(checks.ordered_hits, limit=query.limit)
         return await self.call("search", query, index, doing="in this search", check=check)
 
+    async def describe(self, index: Index) -> str:
+        """Return a sentence about what it keeps in the index."""
+        text: str = await self.call("describe", index, doing="to describe its index", check=checks.text)
+        return text
+
     async def score(self, query: Query, index: Arms, ids: Sequence[int]) -> dict[int, float]:
         """Return its scores of chunks that it did not return, by id."""
         check = partial(checks.scores, asked=set(ids))

@@ -32,6 +32,13 @@ def _exact(value: Any) -> Any:
     return float(value) if isinstance(value, Real) else value
 
 
+def text(answer: Any) -> str:
+    """Return a text that can be written."""
+    if type(answer) is not str:
+        raise TypeError(f"it returned {answer!r}, and must return a text")
+    return answer.encode("utf-8", "replace").decode("utf-8")
+
+
 def chunks(answer: Any, document: Document) -> list[Chunk]:
     """Return the chunks of a document."""
     lines = document.text.count("\n") + 1

@@ -11,8 +11,9 @@ from ..index.queries import count_chunks, file_infos, sources
 from ..index.recovery import recovering
 from ..indexing.compare import absent_paths, missing_folders
 from ..plugins.build import name_of
-from ..types import SkippedFile, Status
+from ..types import Query, SkippedFile, Status
 from ..workspace.paths import find_conflicts
+from .reader import IndexReader, has_current_tables
 from .service import no_memory
 
 if TYPE_CHECKING:
@@ -29,6 +30,7 @@ async def read_status(service: SearchService) -> Status:
     scope, components, path = context.scope, context.components, context.database.path
     indexer = await synchronizer.indexer(lenient=True)
     pending = await indexer.look()
+    notices = absent_paths(context.workspace, pending, scope)
     async with context.database.snapshot() as snapshot:
         files = [file for file in await file_infos(snapshot.connection) if scope.sees(file.path)]
         labels = {
@@ -41,11 +43,17 @@ async def read_status(service: SearchService) -> Status:
             for identity, known in snapshot.spaces.items()
             if known.space.dimension and (scope.label is None or chunks > coverage.lacking.get(known.space.id, 0))
         }
+        described = []
+        for each in components.indexed.values():
+            if each.has("describe") and has_current_tables(snapshot, each, Query("")):
+                try:
+                    described.append(await each.describe(IndexReader(context, snapshot, each, {}, notices.append)))
+                except PluginError as error:
+                    notices.append(str(error))
         space = snapshot.spaces.get(indexer.identity or "")
         pending_vectors = coverage.pending.get(space.space.id, 0) if space else chunks
     problems = [SkippedFile(file.path, file.problem) for file in files if file.problem is not None]
     embedder = components.embedder_choice if components.needs_vectors else None
-    notices = absent_paths(context.workspace, pending, scope)
     if not context.workspace.has_memory:
         notices.append(no_memory(context.workspace.root))
     if embedder is not None and (problem := await synchronizer.embeddings.problem()):
@@ -81,4 +89,5 @@ async def read_status(service: SearchService) -> Status:
         conflicts=find_conflicts(scope.seen(pending.scan.files)),
         annotator=annotator,
         pending_annotations=pending_annotations,
+        described=described,
     )

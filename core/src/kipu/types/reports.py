@@ -100,6 +100,7 @@ class Status:
     ``pending_vectors`` counts the chunks without a vector of the embedder in use. ``filters`` are the write filters.
     ``conflicts`` are the conflict copies of tools for synchronisation, each with its original. ``annotator`` is the
     name of the annotator in use, if any, and ``pending_annotations`` counts the chunks that it has not annotated.
+    ``described`` is what strategies say of what they keep in the index.
     """
 
     workspace: str
@@ -123,3 +124,4 @@ class Status:
     conflicts: Mapping[str, str] = attrs.field(factory=dict)
     annotator: str | None = None
     pending_annotations: int = 0
+    described: list[str] = attrs.field(factory=list)

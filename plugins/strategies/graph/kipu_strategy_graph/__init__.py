@@ -62,6 +62,14 @@ class GraphStrategy(StrategyBase):
         """Leave nothing of what was removed."""
         await tables.scrub(connection)
 
+    async def describe(self, index: Index) -> str:
+        """Return how many statements each rule has read out of the notes."""
+        from .rows import Reader
+
+        rules = await Reader(index, None).count_rules()
+        listed = ", ".join(f"{rule} {count:,}" for rule, count in rules)
+        return f"graph: {sum(count for _, count in rules):,} statements{f', by rule: {listed}' if listed else ''}"
+
     async def complete(self, query: Query, index: Index, hits: list[Hit]) -> list[Hit]:
         """Return the hits with paths between them."""
         return hits

@@ -199,6 +199,13 @@ class Reader:
         )
         return next((path for (path,) in rows if key(page_title(path)) in keys), None)
 
+    async def count_rules(self) -> list[tuple[str, int]]:
+        """Return how many statements each rule has found, most first."""
+        rows = await self._select(
+            "row.via, count(*)", "graph_relations", "1", rest="GROUP BY row.via ORDER BY count(*) DESC, row.via"
+        )
+        return [(rule, count) for rule, count in rows]
+
     # --- statements ------------------------------------------------------------------------------------------------
 
     async def statements(self, keys: Collection[str] | None = None) -> list[Statement]:

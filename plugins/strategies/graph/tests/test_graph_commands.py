@@ -33,10 +33,10 @@ def kipu(kipu_workspace, kipu_write, monkeypatch, capsys):
     for path, text in NOTES.items():
         kipu_write(f"memory/{path}", text)
 
-    def kipu(*arguments):
+    def kipu(*arguments, command="graph"):
         capsys.readouterr()
         with pytest.raises(SystemExit) as ended:
-            main(["graph", *arguments])
+            main([command, *arguments])
         captured = capsys.readouterr()
         return Done(ended.value.code or 0, captured.out, captured.err)
 
@@ -126,6 +126,11 @@ def test_mistakes_end_with_2(kipu, kipu_write):
     done = kipu("export", "--svg")
     assert (done.code, done.out) == (2, "")
     assert "make no readable picture" in done.err
+
+
+def test_doctor_says_how_much_each_rule_has_found(kipu):
+    assert kipu("conflicts").code == 0
+    assert "ok       graph: 5 statements, by rule: sentence 5\n" in kipu(command="doctor").out
 
 
 def test_a_scope_sees_its_own_facts_only(kipu, kipu_write):
