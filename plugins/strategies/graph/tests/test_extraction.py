@@ -187,7 +187,7 @@ def test_pronouns_are_the_page_the_last_subject_or_the_speaker():
 
 def test_relations_have_the_dates_that_the_text_or_its_metadata_gives():
     (lived,) = read("Mona has lived in Cusco since 2019-03.").relations
-    assert (lived.valid_from, lived.valid_until) == ("2019-03", None)
+    assert (lived.predicate, lived.valid_from, lived.valid_until) == ("lives in", "2019-03", None)
     (owned,) = read("Until 2026-09-30 Jonas owned the holds module.").relations
     assert (owned.valid_from, owned.valid_until) == (None, "2026-09-30")
     (lives,) = read("Mona lives in Cusco.", valid_until="2026-12-31").relations

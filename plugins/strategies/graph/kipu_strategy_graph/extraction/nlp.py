@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import importlib.util
 import re
+from functools import lru_cache
+from importlib import metadata
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from kipu.errors import ConfigurationError
@@ -18,27 +22,11 @@ if TYPE_CHECKING:
     Token = Any
     Target = tuple[str, Token]
 
-__all__ = ["Parser"]
+__all__ = ["Parser", "identity", "load"]
 
 _SUBJECTS = {"nsubj", "nsubjpass", "nsubj:pass", "csubj"}
 _PASSIVE = {"auxpass", "aux:pass"}
-_MODAL = {
-    "may",
-    "might",
-    "could",
-    "would",
-    "should",
-    "will",
-    "can",
-    "must",
-    "shall",
-    "ca",
-    "wo",
-    "'ll",
-    "’ll",
-    "'d",
-    "’d",
-}
+_MODAL = frozenset("may might could would should will can must shall ca wo 'll ’ll 'd ’d".split())
 _GUESSES = {"maybe", "perhaps", "probably", "possibly", "apparently"}
 _CONDITIONS = {"if", "whether", "unless", "when", "once"}
 _NEGATIONS = {"not", "n't", "n’t", "never", "no longer", "hardly"}
@@ -52,6 +40,42 @@ _YEAR = re.compile(r"(?:1[5-9]|20)\d\d")
 _NOT_AN_OBJECT = {"as", "after", "before", "during", "until", "since", "because", "than", "like", "about", "against"}
 
 
+def identity(name: str) -> str:
+    """Return the name and version of a pipeline, without loading it: another one reads other relations.
+
+    :param name: the name of an installed pipeline, such as "en_core_web_sm", or a path to one.
+    :raises ConfigurationError: spaCy or the pipeline is not installed.
+    """
+    if not _is_installed("spacy"):
+        raise ConfigurationError(f"The option nlp = {name!r} needs spaCy: pip install 'kipu-strategy-graph[nlp]'")
+    if name and (folder := Path(name)).is_dir():
+        described = folder / "meta.json"
+        return f"{name} {described.stat().st_mtime_ns if described.is_file() else ''}"
+    if not name.isidentifier() or not _is_installed(name):
+        installed = sorted(entry.name for entry in metadata.entry_points(group="spacy_models"))
+        raise ConfigurationError(
+            f"The spaCy pipeline {name!r} is not installed; installed: {', '.join(installed) or 'none'}. Set nlp to "
+            "one of them, or install it, as with `python -m spacy download en_core_web_sm`."
+        )
+    try:
+        return f"{name} {metadata.version(name)}"
+    except metadata.PackageNotFoundError:
+        return name
+
+
+def _is_installed(module: str) -> bool:
+    try:
+        return importlib.util.find_spec(module) is not None
+    except ValueError:  # it is blocked
+        return False
+
+
+@lru_cache(maxsize=2)
+def load(name: str) -> Parser:
+    """Return the parser of a pipeline, which is loaded once."""
+    return Parser(name)
+
+
 class Parser:
     """A spaCy pipeline that reads relations.
 
@@ -60,28 +84,17 @@ class Parser:
     """
 
     def __init__(self, name: str) -> None:
-        try:
-            import spacy
-        except ImportError as error:
-            raise ConfigurationError(
-                f"The option nlp = {name!r} needs spaCy, which cannot be imported: {error}. "
-                "pip install 'kipu-strategy-graph[nlp]'"
-            ) from error
+        identity(name)
+        import spacy
+
         try:
             self._pipeline = spacy.load(name, exclude=["ner", "textcat"])
         except (OSError, ValueError, ImportError) as error:
-            installed = ", ".join(sorted(spacy.util.get_installed_models())) or "none"
-            raise ConfigurationError(
-                f"The spaCy pipeline {name!r} cannot be loaded: {error} Installed pipelines: {installed}. "
-                "Install it, as with `python -m spacy download en_core_web_sm`, or set nlp to one that is installed."
-            ) from error
+            raise ConfigurationError(f"The spaCy pipeline {name!r} cannot be loaded: {error}") from error
         if "parser" not in self._pipeline.pipe_names:
             raise ConfigurationError(
                 f"The spaCy pipeline {name!r} has no parser of dependencies. Set nlp to one with, as en_core_web_sm."
             )
-        meta = self._pipeline.meta
-        self.identity = f"{meta['lang']}_{meta['name']} {meta['version']}"
-        """The pipeline and its version: another one extracts other relations."""
 
     def relations(self, text: str, subject: str, speaker: str = "") -> list[Relation]:
         """Return the statements of a paragraph; of its first 10,000 characters.

@@ -38,6 +38,12 @@ _NOT = re.compile(r"n['’]t\b")
 _HAVE = frozenset({"has", "have", "had"})
 _DO = frozenset({"do", "does", "did", "to", "stopped", "quit"})
 _CONTRACTED = re.compile(r"['’](?:s|ve|d|ll|re|m)?$")
+# What "has lived since 2019" still does.
+_STILL = {
+    form: singular(verb)
+    for verb in VERBS
+    for form in (verb + "ed", verb + "d", verb.removesuffix("y") + "ied", verb + verb[-1] + "ed")
+}
 _IDENTIFIER = re.compile(r"^[a-z]+[\w./-]*[\d._/A-Z][\w./-]*$")
 _BASES = {
     form: singular(verb)
@@ -216,7 +222,8 @@ def _predicate(text: str, position: int, modality: str, any_verb: bool, before: 
         if predicate := _active(verb, helpers, bool(modality) or polarity < 0, any_verb or after_plural):
             said = _after_verb(text, predicate, verb.end(), modality, polarity)
     elif (done := grammar.PARTICIPLE.match(text, verb.end("before"))) is not None:
-        return _after_verb(text, done["verb"], done.end("verb"), modality, polarity)
+        verb_now = _STILL.get(done["verb"], done["verb"]) if " since " in text else done["verb"]
+        return _after_verb(text, verb_now, done.end("verb"), modality, polarity)
     if not said and helpers[-1] in _HAVE | {"do", "does", "did"}:  # the verb itself: "does yoga"
         predicate = {"have": "has", "do": "does"}.get(helpers[-1], helpers[-1])
         said = _after_verb(text, predicate, verb.end("before") - 1, modality, polarity)
