@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import attrs
 
 from kipu import hookimpl
-from kipu.options import option, texts
+from kipu.options import option, text, texts
 from kipu.types import StrategyBase
 
 from . import tables
@@ -41,10 +41,24 @@ class GraphStrategy(StrategyBase):
         "value has one subject.",
     )
 
+    nlp: str = option(
+        "",
+        text,
+        "An installed spaCy pipeline, such as `en_core_web_sm`, that reads sentences beside the rules: see below.",
+    )
+
+    def __attrs_post_init__(self) -> None:
+        """Check that the pipeline is installed."""
+        self.schema_version  # noqa: B018 - it raises where it is not
+
     @property
-    def schema_version(self) -> int:
+    def schema_version(self) -> int | str:
         """The version of the tables and of what is read out of a chunk."""
-        return 1
+        if not self.nlp:
+            return 1
+        from .extraction.nlp import identity
+
+        return f"1 {identity(self.nlp)}"
 
     async def create(self, connection: aiosqlite.Connection) -> None:
         """Create empty tables."""
@@ -52,7 +66,7 @@ class GraphStrategy(StrategyBase):
 
     async def add(self, connection: aiosqlite.Connection, chunks: Sequence[StoredChunk]) -> None:
         """Add what chunks say; what was added under the same ids is replaced."""
-        await tables.add(connection, chunks)
+        await tables.add(connection, chunks, self.nlp)
 
     async def remove(self, connection: aiosqlite.Connection, chunk_ids: Sequence[int]) -> None:
         """Remove what chunks say."""

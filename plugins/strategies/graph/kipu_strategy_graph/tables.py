@@ -73,15 +73,15 @@ async def create(connection: aiosqlite.Connection) -> None:
         await connection.execute(statement)
 
 
-async def add(connection: aiosqlite.Connection, chunks: Sequence[StoredChunk]) -> None:
-    """Add what chunks say; rows under the same ids are replaced."""
+async def add(connection: aiosqlite.Connection, chunks: Sequence[StoredChunk], nlp: str = "") -> None:
+    """Add what chunks say; rows under the same ids are replaced. ``nlp`` names a pipeline that reads them as well."""
     await remove(connection, [chunk.id for chunk in chunks])
     for start in range(0, len(chunks), _BATCH):
         mentions: list[tuple[Any, ...]] = []
         relations: list[tuple[Any, ...]] = []
         aliases: list[tuple[Any, ...]] = []
         # The rows are made in the connection's thread while it inserts them: the event loop goes on.
-        words = _words(chunks[start : start + _BATCH], mentions, relations, aliases)
+        words = _words(chunks[start : start + _BATCH], nlp, mentions, relations, aliases)
         await connection.executemany("INSERT INTO graph_words(rowid, words) VALUES (?, ?)", words)
         for table, rows in (("graph_mentions", mentions), ("graph_relations", relations), ("graph_aliases", aliases)):
             if rows:
@@ -104,14 +104,22 @@ async def scrub(connection: aiosqlite.Connection) -> None:
 
 def _words(
     chunks: Iterable[StoredChunk],
+    nlp: str,
     mentions: list[tuple[Any, ...]],
     relations: list[tuple[Any, ...]],
     aliases: list[tuple[Any, ...]],
 ) -> Iterator[tuple[int, str]]:
     """Yield the id and the phrase of each chunk, and append its other rows."""
     phrases: dict[str, str] = {}
+    parser = None
+    if nlp:
+        from .extraction.nlp import load
+
+        parser = load(nlp)
     for chunk in chunks:
-        found = with_annotation(chunk, extract(chunk)) if chunk.annotation else extract(chunk)
+        found = extract(chunk, parser)
+        if chunk.annotation:
+            found = with_annotation(chunk, found)
         for each in found.mentions:
             if (folded := phrases.get(each.name)) is None:
                 folded = phrases[each.name] = " ".join(phrase(each.name))

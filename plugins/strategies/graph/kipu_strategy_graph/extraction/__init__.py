@@ -12,7 +12,6 @@ from .markup import aliases, blocks, links_in, metadata_spans, properties, read
 from .names import LONGEST_NAME, key, names_in, phrase
 from .pages import page_title, plain, subject
 from .records import Alias, Extraction, Mention, Relation
-from .statements import statements
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -71,6 +70,8 @@ def _above(headings: str, path: str) -> list[tuple[str, Mention]]:
 
 
 def _statements(chunk: StoredChunk, parser: Parser | None) -> Iterator[Alias | Relation]:
+    from .statements import statements  # to compile its patterns takes 0.1 s, which no search needs
+
     about = subject(chunk.heading, chunk.path)
     text = chunk.text
     if text.startswith(("---\n", "+++\n")) and about:
