@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from kipu.commands import Output, TextCommand, escape, memory_options, scope_option
+from kipu.types import Place
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -16,6 +17,8 @@ if TYPE_CHECKING:
     from .facts import Fact
 
 __all__ = ["graph"]
+
+_MOST_SHOWN = 50
 
 
 @click.group()
@@ -50,9 +53,12 @@ async def show_command(output: Output, memory: Memory, name: str, as_of: str | N
             f"{click.style(escape(entity.name), bold=True)}{escape(also)}  {escape(page)}  "
             f"mentioned in {entity.mentions:,} passage{'' if entity.mentions == 1 else 's'}"
         )
-    _print_facts(output, found.facts)
+    _print_facts(output, _once(found.facts))
     if found.neighbours:
-        output.line(f"neighbours: {escape(', '.join(each.name for each in found.neighbours))}")
+        names = [each.name for each in found.neighbours]
+        shown = names if output.verbose else names[:_MOST_SHOWN]
+        more = f" and {len(names) - len(shown):,} more" if len(names) > len(shown) else ""
+        output.line(f"neighbours: {escape(', '.join(shown))}{more}")
     if not found.facts:
         output.note("The notes name it, and state no fact about it.")
 
@@ -158,10 +164,19 @@ async def export_command(
 
 
 def _print_facts(output: Output, facts: Sequence[Fact], *, dated: bool = False) -> None:
-    for fact in facts:
-        lines = f"{fact.start_line}" if fact.start_line == fact.end_line else f"{fact.start_line}-{fact.end_line}"
-        shown = str(fact) if fact.predicate else f"{fact.source} - {fact.target}"
+    """Print facts, each with its place; long lists in full if the output is verbose."""
+    shown = facts if output.verbose else facts[:_MOST_SHOWN]
+    for fact in shown:
+        edge = str(fact) if fact.predicate else f"{fact.source} - {fact.target}"
         day = f"{fact.date.isoformat() if fact.date else 'undated':10}  " if dated else ""
         state = fact.outdated or fact.modality
         label = click.style(f"  {escape(state)}", fg="yellow") if state else ""
-        output.line(f"{day}{escape(shown)}  {click.style(escape(f'{fact.path}:{lines}'), fg='cyan')}{label}")
+        place = str(Place(fact.path, fact.start_line, fact.end_line))
+        output.line(f"{day}{escape(edge)}  {click.style(escape(place), fg='cyan')}{label}")
+    if len(facts) > len(shown):
+        output.note(f"... and {len(facts) - len(shown):,} more; --verbose names all of them")
+
+
+def _once(facts: Sequence[Fact]) -> list[Fact]:
+    """Return each fact once, at the first of its places."""
+    return list({(fact.source, fact.predicate, fact.target): fact for fact in reversed(facts)}.values())[::-1]

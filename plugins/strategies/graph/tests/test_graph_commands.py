@@ -128,6 +128,19 @@ def test_mistakes_end_with_2(kipu, kipu_write):
     assert "make no readable picture" in done.err
 
 
+def test_long_lists_are_cut_and_what_is_stated_twice_is_shown_once(kipu, kipu_write):
+    kipu_write("memory/many.md", "".join(f"Mia uses Tool{each}.\n\n" for each in range(60)))
+    kipu_write("memory/again.md", "Mia uses Tool1.\n")
+    done = kipu("show", "Mia")
+    assert (done.out.count("->"), done.err) == (50, "... and 10 more; --verbose names all of them\n")
+    assert kipu("show", "Mia", "--verbose").out.count("->") == 60
+    assert (
+        len(json.loads(kipu("show", "Mia", "--json").out)["facts"])
+        == kipu("history", "Mia", "-v").out.count("->")
+        == 61
+    )
+
+
 def test_doctor_says_how_much_each_rule_has_found(kipu):
     assert kipu("conflicts").code == 0
     assert "ok       graph: 5 statements, by rule: sentence 5\n" in kipu(command="doctor").out
