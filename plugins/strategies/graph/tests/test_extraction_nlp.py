@@ -40,6 +40,8 @@ def said(parser: Parser, text: str, **who: str) -> list[str]:
         ("Hanna, who leads the data team, prefers Rust.", ["Hanna -prefers-> Rust", "Hanna -leads-> data team"]),
         ("Greta, a nurse from Oslo, lives in Ghent.", ["Greta -is-> nurse", "Greta -lives in-> Ghent"]),
         ("Ingrid's manager is Paul.", ["Ingrid -manager-> Paul"]),
+        ("The manager of Ingrid is Paul.", ["Ingrid -manager-> Paul"]),
+        ("Leo bought the company Heron.", ["Leo -bought-> Heron"]),
         ("Noor is the mother of Zayd.", ["Noor -mother of-> Zayd"]),
         ("The parser, maintained by Greta, reads CSV.", ["parser -maintained by-> Greta", "parser -reads-> CSV"]),
         ("Petra does not use Docker.", ["not Petra -uses-> Docker"]),

@@ -13,7 +13,7 @@ from kipu.errors import ConfigurationError
 
 from .names import STOP_WORDS
 from .records import Relation
-from .words import ATTITUDES, singular
+from .words import ATTITUDES, singular, without_kind
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -27,6 +27,7 @@ __all__ = ["Parser", "identity", "load"]
 _SUBJECTS = {"nsubj", "nsubjpass", "nsubj:pass", "csubj"}
 _PASSIVE = {"auxpass", "aux:pass"}
 _MODAL = frozenset("may might could would should will can must shall ca wo 'll ’ll 'd ’d".split())
+_COPULAS = {"is", "was", "are", "were", "in", "at", "on"}
 _GUESSES = {"maybe", "perhaps", "probably", "possibly", "apparently"}
 _CONDITIONS = {"if", "whether", "unless", "when", "once"}
 _NEGATIONS = {"not", "n't", "n’t", "never", "no longer", "hardly"}
@@ -142,10 +143,9 @@ class _Reader:
         polarity = -1 if any(_is_negation(child) for child in verb.children) else 1
         said = [*_said(verb)] if subjects and (modality or verb.lower_ not in ATTITUDES) else []
         for noun in subjects:
+            owner = _owner(noun) if verb.lemma_ == "be" else None
             for predicate, target in said:
-                owner = _child(noun, "poss")
-                is_role = owner is not None and owner.pos_ == "PROPN" and noun.pos_ == "NOUN" and verb.lemma_ == "be"
-                if is_role and predicate in {"is", "was", "are", "were", "in", "at", "on"}:  # Ingrid's manager is Paul
+                if owner is not None and predicate in _COPULAS:  # Ingrid's manager is Paul
                     source, predicate = _name(owner), _name(noun, without=owner)  # noqa: PLW2901 - of this role
                 else:
                     source = self._source(noun)
@@ -157,7 +157,7 @@ class _Reader:
     def _source(self, noun: Token) -> str:
         if noun.pos_ == "PRON":
             return self._pronouns.get(noun.lower_, "")
-        name = _name(noun)
+        name = without_kind(_name(noun))
         return "" if name.casefold() in STOP_WORDS else name
 
     def _modality(self, verb: Token) -> str:
@@ -178,7 +178,7 @@ class _Reader:
         return ""
 
     def _relation(self, source: str, predicate: str, target: Token, polarity: int = 1, modality: str = "") -> Relation:
-        name = _name(target)
+        name = without_kind(_name(target))
         determiner = _child(target, "det")
         definite = determiner is not None and determiner.lower_ == "the"
         is_entity = target.pos_ == "PROPN" or definite or bool(re.search(r"\d", name) and re.search(r"[^\W\d]", name))
@@ -187,6 +187,13 @@ class _Reader:
 
 def _child(token: Token, *labels: str) -> Token | None:
     return next((child for child in token.children if child.dep_ in labels), None)
+
+
+def _owner(noun: Token) -> Token | None:
+    """Return whose role a noun is: "Ingrid" of "Ingrid's manager" and of "the manager of Ingrid"."""
+    of = next((child for child in noun.children if child.dep_ == "prep" and child.lower_ == "of"), None)
+    owner = _child(noun, "poss") or (_child(of, "pobj") if of is not None else None)
+    return owner if owner is not None and owner.pos_ == "PROPN" and noun.pos_ == "NOUN" else None
 
 
 def _with_conjuncts(token: Token) -> list[Token]:

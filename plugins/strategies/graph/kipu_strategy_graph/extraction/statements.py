@@ -10,7 +10,7 @@ import attrs
 from . import grammar
 from .names import STOP_WORDS, UPPER
 from .records import Relation
-from .words import ATTITUDES, BE, INTERJECTIONS, MODAL, NEGATION, VERBS, singular
+from .words import ATTITUDES, BE, INTERJECTIONS, MODAL, NEGATION, VERBS, singular, without_kind
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -30,6 +30,7 @@ _WITHOUT_PLACE = {"as", "after", "about", "like"}
 _TARGET = re.compile(rf"(?:(?:an?|the|our|my|his|her|its|their)\s|[\d`\[*{UPPER}])")
 _NO_SUBJECTS = STOP_WORDS | INTERJECTIONS
 _CONFIDENCE = {"sentence": 0.8, "pronoun": 0.6}
+_ROLE_OF = re.compile(rf"(?P<role>[a-z][a-z-]*(?:\s[a-z][a-z-]*)?)\sof\s(?P<owner>[{UPPER}][^,]*)")
 _COPULAS = {"is", "was", "are", "were", "in", "at", "on"}
 _EXPLETIVE = re.compile(r"(?:would|could|must|might|will|can|may|has|'s)?\s?(?:been|be|is|was)\s(?!\w+ed\b|based\b)")
 _POSSESSIVE = re.compile(r"['’]s?$")
@@ -154,9 +155,13 @@ def _subject(text: str, position: int) -> _Subject | None:
         return None
     if found["noun"]:
         name = text[found.start("owner") if found["owner"] else found.start("noun") : found.end()]
-        is_role = bool(found["owner"]) and found["noun"].islower()
-        owner = _POSSESSIVE.sub("", found["owner"]) if is_role else ""
-        return _Subject([name], found.end(), owner=owner, role=found["noun"] if is_role else "", is_entity=False)
+        owner, role = "", ""
+        if found["owner"] and found["noun"].islower():  # Ingrid's manager
+            owner, role = _POSSESSIVE.sub("", found["owner"]), found["noun"]
+        elif (of := _ROLE_OF.fullmatch(name)) is not None:  # the manager of Ingrid
+            owner, role = of["owner"], of["role"]
+        name = without_kind(name)
+        return _Subject([name], found.end(), owner=owner, role=role, is_entity=False)
     names = [name.strip(_MARKS) for name in _BETWEEN_NAMES.split(found["names"])]
     if any(map(_begins_otherwise, names)):
         return None
@@ -332,6 +337,8 @@ def _objects(text: str, position: int, predicate: str, modality: str, polarity: 
         return []
     if found["no"]:
         polarity = -polarity
+    if target[:1].islower() and (name := without_kind(target)) != target:
+        return [_Found(predicate, name, end, True, polarity, modality)]
     is_entity = bool(found["name"] or found["definite"] or _IDENTIFIER.search(target))
     said = [_Found(predicate, target.strip(_MARKS), end, is_entity, polarity, modality)]
     while found["name"] and (more := grammar.NEXT.match(text, end)) is not None and len(said) < 50:

@@ -7,6 +7,7 @@ __all__ = [
     "ATTITUDES",
     "BE",
     "INTERJECTIONS",
+    "KINDS",
     "MODAL",
     "NEGATION",
     "PARTICIPLES",
@@ -16,6 +17,7 @@ __all__ = [
     "STOPPERS",
     "VERBS",
     "singular",
+    "without_kind",
 ]
 
 BE = frozenset("is are was were am be been being".split())
@@ -71,6 +73,16 @@ INTERJECTIONS = frozenset(
     """wow thanks thank yeah yep yup hey hi hello oh ah well sure ok okay cool great pretty gonna nice awesome totally
     absolutely definitely sounds congrats good sorry right true haha lol image photo note todo""".split()
 )
+# What a name is, where it stands in front of it: "the database Heron" is Heron.
+KINDS = frozenset(
+    """actor actress agency album app artist author band bank boss brand building cat city cluster coach colleague
+    company country customer database designer director district doctor dog editor engineer film firm framework
+    friend game group hospital hotel island journalist lake language library magazine manager model module
+    mountain movie museum musician nurse operator package painter person philosopher planet platform play player
+    poet politician president product programmer project province region restaurant river school scientist
+    sculptor server service ship singer song startup state station street team teacher tool town university
+    vendor village writer""".split()
+)
 # An object ends in front of these.
 STOPPERS = [
     *PREPOSITIONS,
@@ -91,3 +103,10 @@ def singular(verb: str) -> str:
     if verb.endswith(("s", "x", "z", "ch", "sh")):
         return verb + "es"
     return verb[:-1] + "ies" if verb.endswith("y") and verb[-2:-1] not in {"a", "e", "o", "u"} else verb + "s"
+
+
+def without_kind(name: str) -> str:
+    """Return a name without what it says that it is: "Heron" for "database Heron"."""
+    words = name.split()
+    first = next((number for number, word in enumerate(words) if word[:1].isupper()), 0)
+    return " ".join(words[first:]) if first and words[first - 1] in KINDS else name
