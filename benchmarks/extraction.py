@@ -31,7 +31,7 @@ LIGHT |= {"did"}
 IRREGULAR = dict(
     pair.split(":")
     for pair in """written:write wrote:write bought:buy built:build led:lead made:make sent:send sold:sell spoke:speak
-    taught:teach left:leave lent:lend chose:choose chosen:choose broke:break broken:break forgot:forget found:find
+    taught:teach left:leave lent:lend chose:choose chosen:choose broke:break broken:break forgot:forget
     taken:take took:take has:have had:have born:bear does:do did:do drew:draw drove:drive saw:see held:hold
     met:meet""".split()
 )
@@ -42,7 +42,7 @@ def stem(word: str) -> str:
     """Return what the forms of a verb share."""
     word = IRREGULAR.get(word, word)
     word = re.sub(r"ies$|ied$", "y", word)
-    word = re.sub(r"(?<=..)(?:es|ed|ing|s|e)$", "", word)
+    word = re.sub(r"(?<=..)(?:es|(?<!e)ed|ing|s|e)$", "", word)
     return re.sub(r"([b-df-hj-np-tv-z])\1$", r"\1", word)
 
 
