@@ -365,7 +365,7 @@ async def test_progress_is_reported(noted, write):
 
 async def test_without_a_strategy_that_needs_annotations_the_annotator_is_not_called(config, annotator, write):
     write("memory/a.md", "We chose Valkey.\n")
-    async with Memory(config(index={"annotator": annotator})) as memory:
+    async with Memory(config(index={"annotator": annotator}, relation=False)) as memory:
         assert counts(await memory.index()) == (
             0,
             0,
