@@ -180,6 +180,12 @@ def test_sentences_say_something_of_their_subjects(text, found):
 
 def test_pronouns_are_the_page_the_last_subject_or_the_speaker():
     assert said("He lives in Porto. He owns a boat.", heading="Ravi") == ["Ravi -lives in-> Porto", "Ravi -owns-> boat"]
+    assert said("- lives in Porto\n- He owns a boat\n- Doesn't use Docker. Likes tea.", heading="Ravi") == [
+        "Ravi -lives in-> Porto",
+        "Ravi -owns-> boat",
+        "not Ravi -uses-> Docker",
+    ]
+    assert said("- lives in Porto") == []
     assert said("Marta works at Norwind. She lives in Bergen.")[1:] == ["Marta -lives in-> Bergen"]
     assert said("**Melanie**: I bought a boat. I'm the owner of Biscuit!", heading="Chat") == [
         "Melanie -bought-> boat",

@@ -85,7 +85,7 @@ def _statements(chunk: StoredChunk, parser: Parser | None) -> Iterator[Alias | R
                 yield Alias(about, relation.target)
             elif about:
                 yield relation
-        said = [*statements(rest, subject=about, speaker=speaker)] if rest else []
+        said = [*statements(rest, subject=about, speaker=speaker, is_item=block.is_item)] if rest else []
         if parser is not None and rest:
             parsed = parser.relations(rest, about, speaker)
             pairs = {(key(each.source), key(each.target)) for each in parsed}

@@ -15,6 +15,7 @@ __all__ = [
     "AGAIN",
     "APPOSITION",
     "CLAUSE",
+    "ELIDED",
     "LEADING",
     "NEXT",
     "OBJECT",
@@ -81,7 +82,11 @@ LEADING = re.compile(
     r"(?P<question>(?:Do|Does|Did|Is|Are|Was|Were|Has|Have|Had|Can|Could|Should|Would|Will|Shall|May|Might|Must)"
     r"(?:n['’]t)?\s)?"
 )
-PRONOUN = re.compile(r"(?:(?P<speaker>I)(?:['’](?P<short>m|ve|ll))?|(?P<other>He|She|It))\s")
+PRONOUN = re.compile(r"(?:(?P<speaker>I)(?:['’](?P<short>m|ve|ll))?|(?P<other>[Hh]e|[Ss]he|[Ii]t))\s")
+# An item of a list without a subject: "- lives in Porto".
+ELIDED = re.compile(
+    rf"(?:{_ADVERB}\s)?(?:(?:is|was|has|does|did)(?:n['’]t)?|never|no\slonger|{_any(map(singular, VERBS))})\s"
+)
 SUBJECT = re.compile(
     # The nightly export; our staging cluster; Olga's team
     rf"(?:(?:[Tt]he|[Aa]n?|[Oo]ur|[Tt]his|[Mm]y)\s|(?P<owner>{_NAME}['’]s?)\s)"
