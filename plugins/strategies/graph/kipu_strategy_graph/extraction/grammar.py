@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from .names import UPPER
-from .words import ADVERBS, PARTICIPLES, PAST, PLURALS, PREPOSITIONS, STOPPERS, VERBS, singular
+from .names import STOP_WORDS, UPPER
+from .words import ADVERBS, INTERJECTIONS, PARTICIPLES, PAST, PLURALS, PREPOSITIONS, STOPPERS, VERBS, singular
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -73,6 +73,8 @@ _PART = (
 _DETERMINER = r"(?:an?|the|The|this|our|my|his|her|its|their|your|some)\s"
 
 _AFTER_TITLE = "|".join(rf"(?<=\b{title})" for title in _TITLES)
+_NO_SUBJECT = _any(word.capitalize() for word in STOP_WORDS | INTERJECTIONS if word.isalpha())
+
 SENTENCE = re.compile(rf"[^.!?\n]+(?:(?:[.!?](?!\s|$)|(?:{_AFTER_TITLE})\.)[^.!?\n]*)*[.!?]*")
 LEADING = re.compile(
     r"(?:(?P<modal>If|When|Whenever|Unless|Whether|Suppose|Assuming|Once|Maybe|Perhaps|Possibly|Probably|if|when|unless)"
@@ -92,7 +94,7 @@ SUBJECT = re.compile(
     rf"(?:(?:[Tt]he|[Aa]n?|[Oo]ur|[Tt]his|[Mm]y)\s|(?P<owner>{_NAME}['’]s?)\s)"
     rf"(?P<noun>(?:{_NOUN}\s){{0,3}}?{_LAST_NOUN})(?=\s{_VERB_AHEAD}|,\s|\s\()"
     # Ravi; Leo and Mia; `kipu`; [[Ravi]]
-    rf"|(?P<names>{_ENTITY}(?:(?:,\s|,?\s(?:and|&)\s){_ENTITY})*)"
+    rf"|(?P<names>(?!(?:{_NO_SUBJECT})\b){_ENTITY}(?:(?:,\s|,?\s(?:and|&)\s){_ENTITY})*)"
 )
 VERB = re.compile(
     rf"(?P<before>(?:(?:{_AUXILIARY}|{_ADVERB}|not\b|been\b|being\b|be\b|to\b"
@@ -117,4 +119,4 @@ NEXT = re.compile(rf"(?:,\s(?:and\s)?|\s(?:and|or|&)\s)(?P<name>(?>{_ENTITY}))(?
 AGAIN = re.compile(rf",?\s(?:and|but|then)\s(?=(?:{_ADVERB}\s)?(?:{_AUXILIARY}|{_SEEN}\b))")
 RELATIVE = re.compile(r",?\s(?:who|which|that)\s")
 APPOSITION = re.compile(rf",\s(?:(?:an?|the|our)\s(?P<noun>(?:{_WORD}\s){{0,4}}?{_WORD})|(?P<name>{_NAME})),\s")
-CLAUSE = re.compile(r"(?:[;–—]\s|,\s(?:and|but|so|while|whereas)\s|,?\sbecause\s)")
+CLAUSE = re.compile(r"[;–—]\s|,\s(?:and|but|so|while|whereas)\s|because\s(?<=\sbecause\s)")

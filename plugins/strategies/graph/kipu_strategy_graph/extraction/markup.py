@@ -118,6 +118,8 @@ def read(block: Block, subject: str) -> tuple[list[Relation], str, str]:
     if found is not None and len(found["predicate"].split()) <= 4 and _only_links(text, found.end()):
         predicate = " ".join(found["predicate"].strip('"').replace("_", " ").split())
         return [Relation(subject, predicate, page, text, "relation") for page in links_in(text)], "", ""
+    if ":" not in text:
+        return [], text, ""
     if (found := _PROPERTY.match(text)) is not None:
         return [*_field(found["key"].strip("*"), found["value"], subject, text, "field")], "", ""
     inline = _INLINE.finditer(text) if ":: " in text else ()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -73,6 +74,7 @@ _LETTERS = {"ł": "l", "ø": "o", "đ": "d", "ð": "d", "þ": "th", "æ": "ae", 
 _FOLDING = _Folding({ord(letter): plain for letter, plain in _LETTERS.items()})
 
 
+@lru_cache(maxsize=20_000)
 def key(name: str) -> str:
     """Return what identifies an entity: its name in NFKC, casefolded, with single spaces."""
     return " ".join(unicodedata.normalize("NFKC", name).casefold().split())
@@ -152,4 +154,7 @@ def _capitalised(text: str, start: int, end: int) -> Iterator[tuple[str, int, in
 
 def _is_date(words: list[str]) -> bool:
     """Return whether words are only days, months and numbers; no words are."""
-    return all(word.casefold() in DATE_WORDS or word.isdigit() for word in words)
+    return not words or (
+        (words[0].casefold() in DATE_WORDS or words[0].isdigit())
+        and all(word.casefold() in DATE_WORDS or word.isdigit() for word in words)
+    )
