@@ -67,6 +67,9 @@ class Site:
     ) -> None:
         """Install a distribution with entry points (group: name: value) and modules (name: source)."""
         metadata = self.folder / f"{distribution.replace('-', '_')}-{version}.dist-info"
+        hiding = self.folder / f"{distribution.replace('-', '_')}-0.dist-info"
+        if hiding.exists() and not any(hiding.iterdir()):  # of the real one: this takes its place
+            hiding.rmdir()
         metadata.mkdir()
         lines: list[str] = []
         for group, points in (entry_points or {}).items():
@@ -75,6 +78,7 @@ class Site:
         for name, source in modules.items():
             (self.folder / f"{name}.py").write_text(source, "utf-8")
             self.modules.append(name)
+            sys.modules.pop(name, None)  # the real one, which an earlier test imported
         importlib.invalidate_caches()
 
     def plugin(self, distribution: str, source: str, *, version: str = "1.0") -> str:

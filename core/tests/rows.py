@@ -41,7 +41,7 @@ def with_doubles(workspace: Path) -> MemoryConfig:
     return MemoryConfig(
         workspace,
         index=IndexConfig(chunker=ParagraphChunker()),
-        search=SearchConfig(strategy=WordStrategy(), postprocessors=[]),
+        search=SearchConfig(strategy=WordStrategy(), postprocessors=[], relation=False),
     )
 
 

@@ -195,15 +195,16 @@ class Components:
         :param name: None for the configured one.
         """
         choice, where = (self.strategy_choice, "search.strategy") if name is None else (name, "strategy")
-        if name is None:
-            self.relation()
-        elif self.relation_choice is not None and name == name_of(self.relation_choice):
+        is_configured = name is None
+        if not is_configured and self.relation_choice is not None and name == name_of(self.relation_choice):
             choice, where = self.relation_choice, "search.relation"
         name = name_of(choice)
         found: dict[str, StrategyAdapter] = {}
         self._collect(name, choice, where, found, ())
         self.generation += not found.keys() <= self._used.keys()
         self._used |= found
+        if is_configured:
+            self.relation()
         if self.has_fallback:  # an embedder, and any other strategy, may be unavailable at any time
             self._collect(FALLBACK_STRATEGY, FALLBACK_STRATEGY, "strategy", self._used, ())
         return name, found

@@ -39,7 +39,7 @@ def kipu_write(kipu_workspace: Path) -> Callable[[str, str | bytes], Path]:
 
 @pytest.fixture
 def kipu_config(kipu_workspace: Path) -> Callable[..., MemoryConfig]:
-    """Make a configuration of the workspace, with the doubles for the chunker and the strategy.
+    """Make a configuration of the workspace, with the doubles for the chunker and the strategy, and nothing installed.
 
     ``files`` and ``index`` are the options of these tables; all others are those of ``search``::
 
@@ -51,7 +51,7 @@ def kipu_config(kipu_workspace: Path) -> Callable[..., MemoryConfig]:
         from kipu.testing import ParagraphChunker, WordStrategy
 
         index = {"chunker": ParagraphChunker(), **(index or {})}
-        search = {"strategy": WordStrategy(), "postprocessors": [], **search}
+        search = {"strategy": WordStrategy(), "postprocessors": [], "relation": False, **search}
         return MemoryConfig(
             kipu_workspace,
             files=FilesConfig(**(files or {})),
