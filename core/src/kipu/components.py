@@ -218,12 +218,22 @@ class Components:
         if choice is None:
             return None
         name = name_of(choice)
-        strategy = self._strategy(name, choice, "search.relation")
-        if not strategy.has("complete"):
+        if not self._strategy(name, choice, "search.relation").has("complete"):
             raise ConfigurationError(
                 f'search.relation: the strategy "{name}" has no method "complete", so it cannot complete the hits of '
                 "another one (kipu.types.StrategyBase)."
             )
+        return self._use(name, choice, "search.relation")
+
+    def strategy_alone(self, name: str) -> StrategyAdapter:
+        """Return a strategy without those that it searches with. It is kept indexed from then on."""
+        for choice, where in ((self.relation_choice, "search.relation"), (self.strategy_choice, "search.strategy")):
+            if choice is not None and name == name_of(choice):
+                return self._use(name, choice, where)
+        return self._use(name, name, "strategy")
+
+    def _use(self, name: str, choice: Any, where: str) -> StrategyAdapter:
+        strategy = self._strategy(name, choice, where)
         self.generation += name not in self._used
         self._used[name] = strategy
         return strategy

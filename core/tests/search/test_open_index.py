@@ -182,3 +182,16 @@ def test_the_blocking_memory_reads_it_without_async(config, write):
         with pytest.raises(KeyError), memory.open_index("by-words"):
             raise KeyError
         assert len(memory.search("apple")) == 1
+
+
+async def test_a_strategy_is_read_without_those_that_it_searches_with(config, write):
+    write("memory/a.md", "apple")
+
+    @attrs.frozen
+    class Searching(WordStrategy):
+        strategies = ("nonesuch",)
+
+    async with Memory(config()) as memory:
+        memory.register_strategy("searching", Searching())
+        async with memory.open_index("searching") as index:
+            assert await paths(index) == ["memory/a.md"]

@@ -139,20 +139,20 @@ class SearchService:
     @recovering
     async def open_index(self, strategy: str) -> tuple[contextlib.AsyncExitStack, IndexReader]:
         """Return the index for a strategy, up to date, and what closes it. See `kipu.Memory.open_index`."""
-        name, strategies = self.context.components.strategies(strategy)
+        chosen = self.context.components.strategy_alone(strategy)
         update = await self.synchronizer.before_search(sync=self.context.config.search.sync)
         async with contextlib.AsyncExitStack() as stack:
             snapshot = await stack.enter_async_context(self.database.snapshot())
             if update.index_id not in ("", snapshot.index_id):
                 raise IndexReplacedError("The index was replaced while it was opened. Try again.")
             if not snapshot.index_id:  # an empty one, in memory
-                for tables in tables_of(snapshot, indexed_strategies({name: strategies[name]}), None):
+                for tables in tables_of(snapshot, indexed_strategies({strategy: chosen}), None):
                     await tables.create(snapshot.connection)
-            elif not has_current_tables(snapshot, strategies[name], Query("")):
+            elif not has_current_tables(snapshot, chosen, Query("")):
                 raise IndexUnavailableError(
-                    f'The strategy "{name}" has no index yet. Another process may be writing it. Try: kipu index'
+                    f'The strategy "{strategy}" has no index yet. Another process may be writing it. Try: kipu index'
                 )
-            reader = IndexReader(self.context, snapshot, strategies[name], strategies, self.context.notices.add)
+            reader = IndexReader(self.context, snapshot, chosen, {}, self.context.notices.add)
             await stack.enter_async_context(reader)
             return stack.pop_all(), reader
 
