@@ -12,11 +12,13 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import attrs
 
 from kipu import hookimpl
-from kipu.options import option, text, texts
+from kipu.options import Rule, option, text, texts
 from kipu.types import StrategyBase
 
 from . import tables
+from .chains import MOST, insert, path_hits
 from .facts import FUNCTIONAL
+from .paths import find_paths
 
 if TYPE_CHECKING:
     import aiosqlite
@@ -28,11 +30,22 @@ if TYPE_CHECKING:
 __all__ = ["Graph", "GraphStrategy", "kipu_register_strategies"]
 
 
+_other = Rule("the name of another strategy", lambda value: text.holds(value) and value not in {"", "graph"})
+
+
 @attrs.frozen
 class GraphStrategy(StrategyBase):
-    """Follows names from one chunk to others."""
+    """Follows names from the notes that match to others that share them, and shows where these lead to an answer.
+
+    As ``[search] relation``, which it is by default, it completes the hits of the configured strategy: up to three ends
+    of paths stand at the fourth, the sixth and the eighth place. Used as a strategy, it returns paths alone; they begin
+    at the hits of ``strategy``. `kipu_strategy_graph.paths` explains how paths are found and scored. A question that
+    names nothing has none.
+    """
 
     needs_annotations: ClassVar[bool] = True
+
+    strategy: str = option("hybrid", _other, "The strategy whose hits are followed in a search for paths alone.")
 
     functional: Sequence[str] = option(
         FUNCTIONAL,
@@ -47,6 +60,13 @@ class GraphStrategy(StrategyBase):
         "An installed spaCy pipeline, such as `en_core_web_sm`, that reads sentences beside the rules: see below.",
     )
 
+    strategies: Sequence[str] = attrs.field(init=False, repr=False, eq=False)
+    """The name of the strategy whose hits are followed."""
+
+    @strategies.default
+    def _names(self) -> Sequence[str]:
+        return (self.strategy,)
+
     def __attrs_post_init__(self) -> None:
         """Check that the pipeline is installed."""
         self.schema_version  # noqa: B018 - it raises where it is not
@@ -55,10 +75,10 @@ class GraphStrategy(StrategyBase):
     def schema_version(self) -> int | str:
         """The version of the tables and of what is read out of a chunk."""
         if not self.nlp:
-            return 1
+            return 2
         from .extraction.nlp import identity
 
-        return f"1 {identity(self.nlp)}"
+        return f"2 {identity(self.nlp)}"
 
     async def create(self, connection: aiosqlite.Connection) -> None:
         """Create empty tables."""
@@ -85,12 +105,15 @@ class GraphStrategy(StrategyBase):
         return f"graph: {sum(count for _, count in rules):,} statements{f', by rule: {listed}' if listed else ''}"
 
     async def complete(self, query: Query, index: Index, hits: list[Hit]) -> list[Hit]:
-        """Return the hits with paths between them."""
-        return hits
+        """Return the hits of another strategy with the ends of paths between them."""
+        paths = await find_paths(query, index, hits)
+        return insert(hits, await path_hits(index, paths, MOST)) if paths else hits
 
     async def search(self, query: Query, index: Arms) -> list[Hit]:
-        """Return the ends of paths."""
-        return []
+        """Return the ends of paths, best first: one for each file."""
+        hits = await index.search(self.strategy, query)
+        paths = await find_paths(query, index, hits) if hits else []
+        return await path_hits(index, paths, query.limit) if paths else []
 
 
 @hookimpl

@@ -10,11 +10,11 @@ is a name as `extraction.key` folds it, a *phrase* as `extraction.phrase` does, 
   modality, confidence, valid_from, valid_until)``: a row for each statement, numbered in the order of the chunk.
   ``source`` and ``target`` are keys, ``source_text`` and ``target_text`` what is written; ``target`` is NULL if it is
   a text and no name. The rest is as in `extraction.Relation`.
-- ``graph_aliases(chunk_id, alias, name, alias_text, name_text)``: keys that a chunk says are of one entity, and how
-  they are written.
+- ``graph_aliases(chunk_id, alias, name, alias_text, name_text, alias_phrase, name_phrase)``: keys that a chunk says are
+  of one entity, how they are written, and their phrases.
 - ``graph_entities(key, name, kind, mentions)``: a view: all entities, with the number of chunks that name them.
-- ``graph_words(rowid, words)``: the phrase of the heading and the text of each chunk, in FTS5: phrases are looked up,
-  and not listed, so that a chunk has a name whatever the others call a name.
+- ``graph_words(rowid, words)``: the phrase of the title, the heading and the text of each chunk, in FTS5: phrases are
+  looked up, and not listed, so that a chunk has a name whatever the others call a name.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Any
 
 from .extraction import extract, key, phrase
 from .extraction.model import with_annotation
+from .extraction.pages import page_title
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -54,11 +55,13 @@ _SCHEMA = (
     "CREATE INDEX graph_relations_target ON graph_relations(target)",
     """CREATE TABLE graph_aliases(
         chunk_id INTEGER NOT NULL, alias TEXT NOT NULL, name TEXT NOT NULL,
-        alias_text TEXT NOT NULL, name_text TEXT NOT NULL,
+        alias_text TEXT NOT NULL, name_text TEXT NOT NULL, alias_phrase TEXT NOT NULL, name_phrase TEXT NOT NULL,
         PRIMARY KEY(chunk_id, alias, name)
     ) WITHOUT ROWID""",
     "CREATE INDEX graph_aliases_alias ON graph_aliases(alias)",
     "CREATE INDEX graph_aliases_name ON graph_aliases(name)",
+    "CREATE INDEX graph_aliases_alias_phrase ON graph_aliases(alias_phrase)",
+    "CREATE INDEX graph_aliases_name_phrase ON graph_aliases(name_phrase)",
     """CREATE VIEW graph_entities(key, name, kind, mentions) AS
         SELECT entity, min(name), min(via), count(*) FROM graph_mentions GROUP BY entity""",
     # To the tokenizer "ascii", every character that is not ASCII is a part of a token; the words are split already.
@@ -129,5 +132,9 @@ def _words(
             ends = (key(said.source), said.source, said.predicate, key(said.target) if said.is_entity else None)
             rest = (said.target, said.sentence, said.via, said.polarity, said.modality, said.confidence)
             relations.append((chunk.id, number, *ends, *rest, said.valid_from, said.valid_until))
-        aliases += [(chunk.id, key(same.alias), key(same.name), same.alias, same.name) for same in found.aliases]
-        yield chunk.id, " ".join(phrase(f"{chunk.heading} . {chunk.text}"))
+        for same in found.aliases:
+            both = (" ".join(phrase(same.alias)), " ".join(phrase(same.name)))
+            aliases.append((chunk.id, key(same.alias), key(same.name), same.alias, same.name, *both))
+        title = page_title(chunk.path)
+        titles = f"{title} . {chunk.heading} . " if title or chunk.heading else ""
+        yield chunk.id, " ".join(phrase(titles + chunk.text))

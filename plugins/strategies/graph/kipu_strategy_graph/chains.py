@@ -1,0 +1,158 @@
+"""Hits of paths: the passages of each as a chain, in words, and where they stand among other hits."""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from typing import TYPE_CHECKING, NamedTuple
+
+import attrs
+
+from kipu.types import Hit, Step
+
+from .extraction import phrase
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from kipu.types import Index, StoredChunk
+
+    from .paths import Path
+
+__all__ = ["MOST", "insert", "path_hits"]
+
+PLACE, DISTANCE, MOST = 3, 2, 3
+"""Paths are put at the fourth place, the sixth and the eighth: three at most."""
+
+_LISTED = "(SELECT value FROM json_each(?))"
+
+
+class _Relation(NamedTuple):
+    source: str
+    predicate: str
+    target: str
+
+    def joins(self, one: str, other: str) -> bool:
+        """Return whether it relates two names, in this direction."""
+        return _has(self.source, one) and _has(self.target, other)
+
+
+async def path_hits(index: Index, paths: Sequence[Path], limit: int) -> list[Hit]:
+    """Return the last passage of each path as a hit, the best one for each file."""
+    shown: dict[int, Path] = {}
+    chunks = await index.chunks({path.chunks[-1] for path in paths})
+    files: set[str] = set()
+    for path in paths:
+        end = chunks.get(path.chunks[-1])
+        if end is not None and end.path not in files and len(shown) < limit:
+            files.add(end.path)
+            shown[end.id] = path
+    ids = {id for path in shown.values() for id in path.chunks}
+    chunks |= await index.chunks(ids - chunks.keys())
+    relations, names = await _said(index, ids)
+    hits = []
+    for id, path in shown.items():
+        steps = _steps([chunks[each] for each in path.chunks], path.names, relations, names)
+        score = min(1.0, path.score)
+        hits.append(Hit(chunks[id], score, {"graph": score}, why=_why(steps), chain=steps))
+    return hits
+
+
+def insert(hits: Sequence[Hit], paths: Sequence[Hit]) -> list[Hit]:
+    """Return hits with the ends of paths between them.
+
+    The first three hits stay where they are. An end that is a hit further down is moved up; one that is a hit further
+    up stays there, and tells its path if the first passage is before it. An end has a score between those of the hits
+    before and after it.
+    """
+    merged = list(hits)
+    place = PLACE
+    for path in paths[:MOST]:
+        known = next((number for number, hit in enumerate(merged) if hit.chunk.id == path.chunk.id), None)
+        if known is not None and known <= place:
+            if path.chain[0].chunk in {hit.chunk.chunk for hit in merged[:known]}:
+                merged[known] = attrs.evolve(merged[known], why=path.why, chain=path.chain)
+        else:
+            scores = {**merged.pop(known).scores, **path.scores} if known is not None else path.scores
+            at = min(place, len(merged))
+            above = merged[at - 1].score if at else 1.0
+            below = merged[at].score if at < len(merged) else above * path.score
+            merged.insert(at, attrs.evolve(path, score=(above + below) / 2, scores=scores))
+        place += DISTANCE
+    return merged
+
+
+def _steps(
+    chunks: Sequence[StoredChunk],
+    phrases: Sequence[str],
+    relations: Mapping[int, Sequence[_Relation]],
+    names: Mapping[int, Mapping[str, str]],
+) -> list[Step]:
+    """Return the passages as steps, each with the relation that it states, or with the two names that it has."""
+    steps: list[Step] = []
+    for number, chunk in enumerate(chunks):
+        own, said = names.get(chunk.id, {}), relations.get(chunk.id, ())
+        one, other = phrases[number], phrases[number + 1] if number + 1 < len(phrases) else ""
+        source, predicate, target = own.get(one, one), "", own.get(other, other)
+        if other:
+            for relation in said:
+                if relation.joins(one, other):
+                    predicate = relation.predicate
+                    break
+                if relation.joins(other, one):
+                    source, predicate, target = target, relation.predicate, source
+                    break
+        else:
+            found = next((each for each in said if _has(each.source, one) or _has(each.target, one)), None)
+            if found is None:
+                target = next(
+                    (name for folded, name in own.items() if not _has(folded, one) and not _has(one, folded)), ""
+                )
+            elif _has(found.source, one):
+                predicate, target = found.predicate, found.target
+            else:
+                source, predicate, target = found.source, found.predicate, source
+        steps.append(Step(source, predicate, target, chunk.path, chunk.start_line, chunk.end_line, chunk.chunk))
+    return steps
+
+
+def _why(steps: Sequence[Step]) -> str:
+    """Return a path in a line: "Ravi -uses-> FastAPI -runs on-> Uvicorn", "Ravi - FastAPI" without relations."""
+    at = steps[0].source if len(steps) < 2 or steps[0].target in (steps[1].source, steps[1].target) else steps[0].target
+    line = at
+    for step in steps:
+        forward = step.source.casefold() == at.casefold()
+        following = step.target if forward else step.source
+        if not following:
+            break
+        if not step.predicate:
+            line += f" - {following}"
+        else:
+            line += f" -{step.predicate}-> {following}" if forward else f" <-{step.predicate}- {following}"
+        at = following
+    return line
+
+
+def _has(name: str, part: str) -> bool:
+    """Return whether the words of one name are among those of the other."""
+    return f" {' '.join(phrase(part))} " in f" {' '.join(phrase(name))} "
+
+
+async def _said(index: Index, ids: Iterable[int]) -> tuple[dict[int, list[_Relation]], dict[int, dict[str, str]]]:
+    """Return by chunk the relations that it states, and its names as it writes them, by their phrases."""
+    listed = json.dumps(sorted(ids))
+    relations: dict[int, list[_Relation]] = defaultdict(list)
+    for id, *parts in await index.connection.execute_fetchall(
+        "SELECT chunk_id, source_text, predicate, target_text FROM graph_relations "
+        f"WHERE chunk_id IN {_LISTED} AND polarity > 0 AND modality = '' ORDER BY chunk_id, number",
+        (listed,),
+    ):
+        relations[id].append(_Relation(*parts))
+    names: dict[int, dict[str, str]] = defaultdict(dict)
+    for id, folded, name in await index.connection.execute_fetchall(
+        f"SELECT chunk_id, phrase, name FROM graph_mentions WHERE chunk_id IN {_LISTED} "
+        "ORDER BY chunk_id, start < 0, start, name",
+        (listed,),
+    ):
+        names[id].setdefault(folded, name)
+    return relations, names

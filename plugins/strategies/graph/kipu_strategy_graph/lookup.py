@@ -1,0 +1,139 @@
+"""What a search reads from the tables of the graph: only of chunks that pass the filters of its query.
+
+What is counted is counted among these chunks alone: no number depends on what the scope of a memory excludes.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from .extraction import phrase
+from .extraction.pages import page_title
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from kipu.types import Index, Query
+
+__all__ = ["Known", "Lookup", "Place"]
+
+
+class Known(NamedTuple):
+    """Which phrases of a question are names, how many chunks there are, and whether names have aliases."""
+
+    names: list[str]
+    chunks: int
+    has_aliases: bool
+
+
+class Place(NamedTuple):
+    """Where a chunk stands, and its words: with single spaces between and around them."""
+
+    path: str
+    heading: str
+    words: str
+
+    def titles(self) -> frozenset[str]:
+        """Return the innermost heading and the title of the file, as phrases."""
+        return _titles(self.path, self.heading)
+
+
+@lru_cache(maxsize=10_000)
+def _titles(path: str, heading: str) -> frozenset[str]:
+    return frozenset(" ".join(phrase(title)) for title in (heading.rpartition(" > ")[2], page_title(path)))
+
+
+class Lookup:
+    """Looks names and phrases up for one query. A phrase that ends with ``*`` stands for all that begin like it."""
+
+    def __init__(self, index: Index, query: Query) -> None:
+        self._index = index
+        self._where, self._parameters = index.where(query)
+        self._found: dict[tuple[str, int], list[int]] = {}
+
+    async def _rows(self, statement: str, *parameters: Any) -> list[Any]:
+        return list(await self._index.connection.execute_fetchall(statement, parameters))
+
+    def _passing(self, id: str) -> str:
+        """Return the joins and the condition for rows of chunks that pass the filters."""
+        return (
+            f"CROSS JOIN kipu_chunks ON kipu_chunks.id = {id} "
+            f"CROSS JOIN kipu_files ON kipu_files.id = kipu_chunks.file_id WHERE {self._where}"
+        )
+
+    async def known(self, phrases: Iterable[str]) -> Known:
+        """Return which of the phrases are names somewhere, and the size of what is searched."""
+        rows = await self._rows(
+            f"SELECT value FROM json_each(?) WHERE EXISTS (SELECT 1 FROM graph_mentions {self._passing('chunk_id')} "
+            "AND phrase = value) UNION ALL SELECT EXISTS (SELECT 1 FROM graph_aliases) UNION ALL SELECT count(*) "
+            f"FROM kipu_chunks CROSS JOIN kipu_files ON kipu_files.id = kipu_chunks.file_id WHERE {self._where}",
+            json.dumps([*phrases]),
+            *self._parameters,
+            *self._parameters,
+        )
+        *names, has_aliases, chunks = (row[0] for row in rows)
+        return Known(names, chunks, bool(has_aliases))
+
+    async def aliases(self, phrases: Iterable[str]) -> dict[str, set[str]]:
+        """Return what else files call what some phrases name."""
+        listed = json.dumps([*phrases])
+        rows = await self._rows(
+            f"SELECT alias_phrase, name_phrase FROM graph_aliases {self._passing('chunk_id')} AND (alias_phrase IN "
+            "(SELECT value FROM json_each(?)) OR name_phrase IN (SELECT value FROM json_each(?)))",
+            *self._parameters,
+            listed,
+            listed,
+        )
+        found: dict[str, set[str]] = defaultdict(set)
+        for alias, name in rows:
+            found[alias].add(name)
+            found[name].add(alias)
+        return found
+
+    async def chunks_with(self, phrases: Iterable[str], most: int) -> dict[str, list[int]]:
+        """Return for each phrase the chunks that have it, without those phrases that more than ``most`` have."""
+        asked = list(dict.fromkeys(phrases))
+        if missing := [each for each in asked if (each, most) not in self._found]:
+            expressions = [f'"{each[:-1]}"*' if each.endswith("*") else f'"{each}"' for each in missing]
+            passing = "WHERE 1" if self._where == "1" else self._passing("rowid")
+            rows = await self._rows(
+                "SELECT key, (SELECT json_group_array(id) FROM (SELECT graph_words.rowid AS id FROM graph_words "
+                f"{passing} AND graph_words MATCH asked.value LIMIT {most + 1})) FROM json_each(?) AS asked",
+                *self._parameters,
+                json.dumps(expressions),
+            )
+            self._found.update(((missing[number], most), json.loads(ids)) for number, ids in rows)
+        return {each: ids for each in asked if len(ids := self._found[each, most]) <= most}
+
+    async def names(self, ids: Iterable[int]) -> dict[int, dict[str, float]]:
+        """Return the names of chunks as phrases, with what they weigh."""
+        rows = await self._rows(
+            "SELECT chunk_id, phrase, weight FROM graph_mentions WHERE chunk_id IN (SELECT value FROM json_each(?)) "
+            "AND phrase <> '' ORDER BY chunk_id, start, phrase",
+            json.dumps([*ids]),
+        )
+        found: dict[int, dict[str, float]] = defaultdict(dict)
+        for id, name, weight in rows:
+            found[id][name] = max(weight, found[id].get(name, 0.0))
+        return found
+
+    async def files(self, ids: Iterable[int]) -> dict[int, int]:
+        """Return the file of each chunk."""
+        return dict(
+            await self._rows(
+                "SELECT id, file_id FROM kipu_chunks WHERE id IN (SELECT value FROM json_each(?))", json.dumps([*ids])
+            )
+        )
+
+    async def places(self, ids: Iterable[int]) -> dict[int, Place]:
+        """Return where chunks stand, and their words."""
+        rows = await self._rows(
+            "SELECT kipu_chunks.id, path, heading, ' ' || words || ' ' FROM kipu_chunks CROSS JOIN kipu_files "
+            "ON kipu_files.id = file_id CROSS JOIN graph_words ON graph_words.rowid = kipu_chunks.id "
+            "WHERE kipu_chunks.id IN (SELECT value FROM json_each(?))",
+            json.dumps([*ids]),
+        )
+        return {id: Place(*place) for id, *place in rows}

@@ -1,0 +1,198 @@
+"""Searches across notes: which paths are shown, where, and what never is on one."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import Any
+
+import pytest
+
+from kipu import Memory
+from kipu.errors import ConfigurationError
+from kipu.testing import ScratchIndex, VectorStrategy, WordStrategy
+from kipu.types import Hit
+from kipu_strategy_graph import GraphStrategy
+
+QUESTION = "Which server runs what Ravi uses?"
+FIRST, SECOND = "Ravi uses FastAPI for the billing API.", "FastAPI runs on the server Uvicorn."
+
+
+@pytest.fixture
+def memory(kipu_config, kipu_write):
+    """Make a memory with one note a file, searched by words and completed by the graph."""
+
+    def make(*notes: str, scope: str | None = None) -> Memory:
+        for number, note in enumerate(notes):
+            kipu_write(f"memory/note-{number}.md", note + "\n")
+        made = Memory(kipu_config(relation=GraphStrategy(strategy="words")), scope=scope)
+        made.register_strategy("words", WordStrategy())
+        return made
+
+    return make
+
+
+def others(count: int) -> list[str]:
+    about = [f"Ravi likes number {number} and what it stands for." for number in range(min(count, 9))]
+    return [*about, *(f"Which of the {number} lists is it, and what for?" for number in range(count - len(about)))]
+
+
+def texts(results: Any) -> list[str]:
+    return [result.text for result in results]
+
+
+@pytest.mark.parametrize("count", [0, 50, 200])
+async def test_the_second_note_is_found_with_its_path_among_many_others(memory, count):
+    async with memory(FIRST, *others(count), SECOND) as notes:
+        results = await notes.search(QUESTION, max_results=5)
+    (found,) = [result for result in results if result.text == SECOND]
+    assert found.why == "Ravi -uses-> FastAPI -runs on-> Uvicorn"
+    assert [(step.source, step.predicate, step.target) for step in found.chain] == [
+        ("Ravi", "uses", "FastAPI"),
+        ("FastAPI", "runs on", "Uvicorn"),
+    ]
+    assert [step.path for step in found.chain] == ["memory/note-0.md", found.path]
+    assert [(step.start_line, step.end_line) for step in found.chain] == [(1, 1)] * 2
+
+
+async def test_other_hits_keep_their_order_and_the_first_three_their_places(memory):
+    async with memory(FIRST, *others(50), SECOND) as notes:
+        results = await notes.search(QUESTION, max_results=20)
+        without = await notes.search(QUESTION, max_results=20, relation=False)
+    assert texts(results)[3] == SECOND
+    direct = [text for text in texts(results) if text != SECOND]
+    assert direct == [text for text in texts(without) if text != SECOND][: len(direct)]
+    assert texts(results)[:3] == texts(without)[:3]
+    assert all(before.score >= after.score for before, after in pairwise(results))
+
+
+async def test_a_third_note_is_reached_through_the_second(memory):
+    third = "Uvicorn: companies like Encode wrote it"
+    async with memory(FIRST, "FastAPI runs on Uvicorn.", third, *others(50)) as notes:
+        results = await notes.search("Which company made what runs what Ravi uses?", max_results=10)
+    (found,) = [result for result in results if result.text == third]
+    assert [step.path for step in found.chain] == [f"memory/note-{number}.md" for number in range(3)]
+    assert found.why.startswith("Ravi -uses-> FastAPI -runs on-> Uvicorn")
+
+
+async def test_notes_that_only_share_a_name_have_a_path_without_predicates(memory):
+    async with memory("Notes by Ravi (FastAPI)", "Servers: FastAPI, Uvicorn", *others(3)) as notes:
+        results = await notes.search("Which server for Ravi?", max_results=20)
+    assert [result.why for result in results if result.chain] == ["Ravi - FastAPI - Servers"]
+
+
+async def test_names_without_capitals_are_found_where_nothing_has_any(memory):
+    notes = [note.lower() for note in (FIRST, *others(50), SECOND)]
+    async with memory(*notes) as lower:
+        results = await lower.search(QUESTION.lower(), max_results=5)
+    assert SECOND.lower() in texts(results)
+
+
+@pytest.mark.parametrize("question", ["which server runs it?", "", "   ", "?", "and the of", "Xyzzy uses what server?"])
+async def test_a_question_without_a_known_name_has_no_path(memory, question):
+    async with memory(FIRST, *others(9), SECOND) as notes:
+        results = await notes.search(question)
+        without = await notes.search(question, relation=False)
+    assert texts(results) == texts(without)
+    assert not any(result.chain for result in results)
+
+
+async def test_a_name_that_every_note_has_opens_no_path(memory):
+    async with memory(FIRST, SECOND, *(f"Ravi said {number}: which of them is it?" for number in range(60))) as notes:
+        assert not any(result.chain for result in await notes.search(QUESTION, max_results=20))
+
+
+async def test_the_strategy_shows_paths_alone(memory):
+    async with memory(FIRST, *others(50), SECOND) as notes:
+        (found,) = await notes.search(QUESTION, strategy="graph")
+    assert (found.text, found.scores.keys()) == (SECOND, {"graph"})
+
+
+async def test_an_alias_stands_for_its_name(memory, kipu_write):
+    kipu_write("memory/z/Fast.md", "---\naliases: [FastAPI]\n---\n# Fast\n\nFast runs on the server Uvicorn.\n")
+    async with memory(FIRST, *others(20)) as notes:
+        results = await notes.search(QUESTION, max_results=5)
+    assert [result.path for result in results if result.chain] == ["memory/z/Fast.md"]
+
+
+async def test_vectors_say_which_note_is_nearer():
+    notes = {"a": ("Ravi uses FastAPI", [1, 1]), "b": ("FastAPI, a logo", [-1, 1]), "c": ("FastAPI, a port", [2, 1])}
+    graph = GraphStrategy()
+    async with ScratchIndex.open(VectorStrategy(), dimension=2) as index:
+        for path, (note, vector) in notes.items():
+            await index.add(note, path=f"memory/{path}.md", vectors=[vector])
+        chunks = await index.chunks([1, 2, 3])
+        await graph.create(index.connection)
+        await graph.add(index.connection, [*chunks.values()])
+        query = index.query("Where is it, Ravi?", [1, 0])
+        completed = await graph.complete(query, index, [Hit(chunks[1], 0.9)])
+    assert [hit.chunk.path for hit in completed] == ["memory/a.md", "memory/c.md"]
+
+
+# --- What no path crosses ------------------------------------------------------------------------------------------
+
+
+async def test_no_path_leaves_the_scope_or_passes_through_another(memory, kipu_write):
+    async with memory(scope="ada") as ada:
+        source = (await ada.remember(FIRST)).path.split("/")[1]
+        for note in others(20):
+            await ada.remember(note)
+        kipu_write("memory/other/a.md", SECOND + "\n")
+        assert SECOND not in texts(await ada.search(QUESTION, max_results=30))
+        alone = [(result.text, result.why, result.score) for result in await ada.search(QUESTION)]
+        for number in range(70):  # nor does it matter how often others have a name
+            kipu_write(f"memory/other/ravi-{number}.md", "Ravi uses FastAPI, Uvicorn and what server it is\n")
+        assert [(result.text, result.why, result.score) for result in await ada.search(QUESTION)] == alone
+        kipu_write(f"memory/{source}/b.md", SECOND + "\n")
+        assert SECOND in texts(await ada.search(QUESTION))
+
+
+@pytest.mark.parametrize(
+    "filters", [{"path": "memory/note-*.md"}, {"source": "team"}, {"since": "2026-01-01"}, {"tag": "kept"}]
+)
+async def test_no_path_passes_through_a_note_that_is_filtered_out(memory, kipu_write, filters):
+    kipu_write("memory/team/2026-05-05.md", "Ravi uses it. #kept\n")
+    kipu_write("memory/archive.md", "FastAPI runs on Uvicorn.\n")
+    async with memory(FIRST + " #kept", *others(20), "The server Uvicorn runs what it uses. #kept") as notes:
+        chains = [result.chain for result in await notes.search(QUESTION, max_results=30, **filters)]
+    assert "memory/archive.md" not in {step.path for chain in chains for step in chain}
+
+
+# --- Bad input -----------------------------------------------------------------------------------------------------
+
+NASTY = {
+    "stop words": "May will not be in May. It is an IT. The The play. US and us. May uses It.",
+    "a long name": f"Ravi uses {'X' * 10_000} and {'Y ' * 10_000}.",
+    "a long line": "Ravi uses FastAPI. " * 50_000,
+    "quotes": "Ravi uses \"FastAPI\" OR 'NEAR(a b)' AND * ^ - : {x} \\ %_ \u0000 \u200b.",
+    "many names": " ".join(f"Name{number}" for number in range(20_000)),
+    "other scripts": "拉维使用FastAPI。 राम FastAPI का उपयोग करता है। ราวีใช้FastAPI 🦊🦊",
+}
+
+
+@pytest.mark.parametrize("text", NASTY.values(), ids=NASTY)
+async def test_any_text_is_indexed_and_any_question_answered(memory, text):
+    async with memory(FIRST, text, SECOND, *others(3)) as notes:
+        for question in (QUESTION, text[:3000], "May uses It?", "拉维?", '"Ravi" * NEAR( FastAPI'):
+            results = await notes.search(question, max_results=50)
+            assert all(0 < result.score <= 1 for result in results)
+
+
+@pytest.mark.parametrize("options", [{"strategy": "graph"}, {"strategy": ""}, {"nlp": 3}])
+def test_wrong_options_are_refused(options):
+    with pytest.raises(ConfigurationError):
+        GraphStrategy(**options)
+
+
+async def test_few_hits_are_followed_by_paths():
+    async with ScratchIndex.open(GraphStrategy()) as index:
+        await index.add(FIRST, path="memory/a.md")
+        await index.add(SECOND, path="memory/b.md")
+        words = WordStrategy()
+        await words.create(index.connection)
+        await words.add(index.connection, [*(await index.chunks([1])).values()])
+        query = index.query(QUESTION)
+        hits = await words.search(query, index)
+        completed = await index.strategy.complete(query, index, hits)
+    assert [hit.chunk.path for hit in completed] == ["memory/a.md", "memory/b.md"]
+    assert completed[0] == hits[0]
+    assert 0 < completed[1].score < completed[0].score
