@@ -33,7 +33,7 @@ def dump(workspace: Path) -> dict[str, list[Any]]:
         places = {
             id: place
             for id, *place in connection.execute(
-                "SELECT chunks.id, path, position FROM chunks JOIN files ON files.id = file_id"
+                "SELECT kipu_chunks.id, path, position FROM kipu_chunks JOIN kipu_files ON kipu_files.id = file_id"
             )
         }
         rows = {
