@@ -92,6 +92,36 @@ async def test_recall_quotes_passages_between_that_are_no_results(config):
     assert [text in recalled.text for text in ("uses FastAPI", "runs on Uvicorn", "Ravi left")] == [True] * 3
 
 
+@pytest.mark.parametrize(
+    ("scope", "filters", "name", "is_seen"),
+    [
+        ("ann", {}, "ann/z", True),
+        ("ann", {}, "ben/b", False),
+        ("ann", {}, "archive/ann/a", False),
+        ("ann", {"path": "memory/ann/a.md"}, "ann/z", False),
+        (None, {"path": "memory/ann/a.md"}, "ben/b", False),
+        (None, {"source": "ann"}, "ann/z", True),
+        (None, {"source": "ann"}, "ben/b", False),
+        (None, {"path": "memory/*/*.md"}, "archive/ann/a", False),
+    ],
+)
+async def test_a_chain_stays_within_the_scope_and_the_filters(config, kipu_write, scope, filters, name, is_seen):
+    class Careless(Linked):
+        async def complete(self, query: Any, index: Any, hits: Any) -> Any:
+            statement = "SELECT id, chunk FROM kipu_chunks WHERE text LIKE ?"
+            ((_, chunk),) = await index.connection.execute_fetchall(statement, [f"%in {name}"])
+            step = Step("Ravi", "is", "there", "elsewhere.md", 7, 7, chunk)
+            return [attrs.evolve(hits[0], why="Ravi -is-> there", chain=[step])]
+
+    for each in ("ann/a", "ann/z", "ben/b", "archive/ann/a"):
+        kipu_write(f"memory/{each}.md", f"{'Zebras' if each == 'ann/a' else 'Ravi'} in {each}\n")
+    async with Memory(config(relation=Careless()), scope=scope) as memory:
+        (result,) = await memory.search("zebras", **filters)
+        recalled = await memory.recall("zebras", **filters)
+    assert (f"Ravi in {name}" in recalled.text, bool(result.why)) == (is_seen, is_seen)
+    assert [step.path for step in result.chain] == [f"memory/{name}.md"] * is_seen
+
+
 async def test_what_is_excluded_by_a_filter_is_not_completed_with(config, kipu_write):
     class Careless(Linked):
         async def complete(self, query: Any, index: Any, hits: Any) -> Any:

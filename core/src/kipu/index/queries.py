@@ -198,15 +198,40 @@ async def passing_ids(
 
 
 async def admit(snapshot: Snapshot, query: Query, hits: Iterable[Hit]) -> list[Hit]:
-    """Return those hits of a component that pass the query's filters, each with its chunk as the index has it."""
+    """Return those hits of a component that pass the query's filters, each with its chunk as the index has it.
+
+    So do all steps of its chain, or it has none.
+    """
     hits = list(hits)
     chunks = await snapshot.chunks(hit.chunk.id for hit in hits)
     passing = await passing_ids(snapshot.connection, query, chunks, archived=snapshot.has_archive)
+    places = await _passing_places(snapshot, query, {step.chunk for hit in hits for step in hit.chain})
     return [
-        hit if hit.chunk is chunk else attrs.evolve(hit, chunk=chunk)
+        hit if hit.chunk is chunk and not hit.chain else attrs.evolve(hit, chunk=chunk, **_chain_of(hit, places))
         for hit in hits
         if (chunk := chunks.get(hit.chunk.id)) is not None and chunk.id in passing
     ]
+
+
+async def _passing_places(snapshot: Snapshot, query: Query, names: Iterable[str]) -> dict[str, dict[str, Any]]:
+    """Return where those chunks are that pass the filters of a query, by their names."""
+    condition, parameters = filters(query, archived=snapshot.has_archive)
+    places: dict[str, dict[str, Any]] = {}
+    for marks, batch in in_batches(list(names)):
+        rows = await snapshot.connection.execute_fetchall(
+            "SELECT chunk, path, start_line, end_line "
+            f"FROM {CHUNKS_AND_FILES} WHERE chunk IN ({marks}) AND {condition}",
+            [*batch, *parameters],
+        )
+        places |= {row[0]: {"path": row[1], "start_line": row[2], "end_line": row[3]} for row in rows}
+    return places
+
+
+def _chain_of(hit: Hit, places: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
+    """Return the chain of a hit, with what says it in a line; an empty one if a step has no place."""
+    if hit.chain and not all(step.chunk in places for step in hit.chain):
+        return {"chain": (), "why": ""}
+    return {"chain": tuple(attrs.evolve(step, **places[step.chunk]) for step in hit.chain)}
 
 
 async def known_properties(connection: aiosqlite.Connection, sources: Sequence[str]) -> list[tuple[str, str]]:

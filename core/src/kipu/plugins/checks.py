@@ -103,7 +103,7 @@ def hits(answer: Any) -> list[Hit]:
         if not type(outdated) is type(why) is str:
             raise TypeError(f"outdated and why of a hit are texts, unlike {outdated!r} and {why!r}")
         chain = tuple(items(hit.chain, 100))
-        if not all(type(step) is Step for step in chain):
+        if not all(type(step) is Step and str(step.chunk).isascii() for step in chain):
             raise TypeError(f"the chain of a hit is made of steps, unlike {chain!r}")
         if not 0 <= score <= 1:
             raise ValueError(f"it gave {hit.chunk.path} the score {score}; scores are between 0 and 1")
