@@ -6,7 +6,7 @@ import attrs
 import pytest
 
 from kipu import Memory, Query
-from kipu.errors import IndexUnavailableError, MemoryClosedError, PluginNotFoundError
+from kipu.errors import IndexUnavailableError, MemoryClosedError, OutsideScopeError, PluginNotFoundError
 from kipu.sync import Memory as BlockingMemory
 from kipu.testing import WordStrategy
 from kipu.types import sqlite_driver
@@ -67,6 +67,9 @@ async def test_a_scope_sees_its_own_source_only(config, write):
         memory.register_strategy("by-words", WordStrategy())
         async with memory.open_index("by-words") as index:
             assert await paths(index) == ["memory/ann/a.md"]
+            assert index.where(Query("", sources=("archive",)))[1] == ["archive/ann"]
+            with pytest.raises(OutsideScopeError, match="sees no other source"):
+                index.where(Query("", sources=("ben",)))
 
 
 async def test_what_was_archived_is_left_out(memory, write):

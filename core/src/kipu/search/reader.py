@@ -84,8 +84,10 @@ class IndexReader:
 
     def where(self, query: Query) -> tuple[str, list[Any]]:
         """Return the query's filters as an SQL condition on ``kipu_files`` and ``kipu_chunks``, and its parameters."""
-        if self._context.scope.label is not None and not query.sources:
-            query = attrs.evolve(query, sources=(self._context.scope.label,))
+        scope = self._context.scope
+        if scope.label is not None:
+            sources = filter(None, map(scope.source, query.sources or [scope.label]))
+            query = attrs.evolve(query, sources=tuple(sources))
         return filters(query, archived=self._snapshot.has_archive, prefix="kipu_")
 
     async def chunks(self, ids: Iterable[int]) -> dict[int, StoredChunk]:
