@@ -143,6 +143,18 @@ async def test_a_superseded_text_that_is_said_again_is_believed_again_and_a_noti
     assert [notice.partition(":")[0] for notice in fourth.notices] == ["It supersedes memory/b.md"]
 
 
+@pytest.mark.parametrize("outdated", ["superseded_by: x", "valid_until: 2000-01-01"])
+async def test_a_text_that_is_said_again_has_an_id_of_its_own(memory, write, outdated):
+    write("memory/a.md", f"- The cache is Redis.\n  [{outdated}]\n- Eve left.\n  [{outdated}]\n")
+    note = await memory.remember("The cache is Redis.", file="b.md")
+    await memory.remember("- Eve left.\n- Ada came.", file="b.md")
+    ids = [entry.id for entry in await memory.entries()]
+    assert (len(ids), len(set(ids)), note.id) == (5, 5, ids[2])
+    assert (await memory.edit("The cache is Valkey.", id=note.id)).place == note.place
+    await memory.forget(id=ids[0])
+    assert [entry.id for entry in await memory.entries()] == ids[1:]
+
+
 async def test_an_edit_that_makes_a_copy_names_the_other_place(memory, write):
     write("memory/a.md", "- one\n- two\n")
     write("memory/b.md", "- three\n  [superseded_by: x]\n- four\n")

@@ -84,9 +84,9 @@ async def remember(
             return await _keep_duplicate(writer, text, duplicate, old, known)
         if old is not None:
             await _check_not_superseded(context, old, known.get("id"))
-            known.setdefault("id", await _unused_id(context, *await _ids(context, path, [format_entry(text, {})])))
         else:
             await is_superseded(context, candidates, text, again=True)
+        known = await _with_id(context, path, text, known, is_named=old is not None)
         similar = await asyncio.to_thread(find_similar, candidates, text)
         lines = format_entry(text, known)
         (place,), change = await _add(writer, destination, [lines], "remember", old, known.get("id", ""))
@@ -133,7 +133,7 @@ async def add_entries(
     new = await filter_new(context, texts, path, metadata, again=kind == "remember")
     if not new:
         return []
-    formatted = [format_entry(text, metadata) for text in new]
+    formatted = [format_entry(text, await _with_id(context, path, text, metadata)) for text in new]
     places, change = await _add(writer, destination, formatted, kind)
     await writer.index(path)
     chunks, ids = await find_chunks_at(writer, places), await _ids(context, path, formatted)
@@ -143,12 +143,18 @@ async def add_entries(
     ]
 
 
-async def _unused_id(context: Context, id: str) -> str:
-    """Return an id, or a longer one if it names an entry that says the same and is not believed any more."""
-    unused, number = id, 2
+async def _with_id(
+    context: Context, path: str, text: str, metadata: Mapping[str, str], *, is_named: bool = False
+) -> dict[str, str]:
+    """Return metadata with an id if that is to be in the file: another entry names it, or one says the same.
+
+    What says the same is not believed any more, and has the id that is derived from the text.
+    """
+    (derived,) = await _ids(context, path, [format_entry(text, {})])
+    unused, number = derived, 2
     while await find_entry(context, unused):
-        unused, number = f"{id}{number}", number + 1
-    return unused
+        unused, number = f"{derived}{number}", number + 1
+    return {"id": unused, **metadata} if is_named or unused != derived else {**metadata}
 
 
 async def _ids(context: Context, path: str, formatted: Sequence[Sequence[str]]) -> list[str]:
