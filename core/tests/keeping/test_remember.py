@@ -346,6 +346,7 @@ async def test_a_list_becomes_its_items(memory, workspace):
     for arguments in ({"supersedes": "memory/a.md:1"}, {"metadata": {"id": "x"}}):
         with pytest.raises(QueryError, match="A list becomes several entries"):
             await memory.remember("- one\n- two", **arguments)
+    assert (await memory.remember("  - five\n    - six\n  - seven")).text == "- five\n  - six\n- seven"
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ from ..search.quotation import without_recalled
 from ..types import Note, Place
 from ..workspace.text import TextFile
 from .duplicates import find_candidates, find_duplicate, find_similar, is_superseded
-from .edits import append, check_heading
+from .edits import append, check_heading, dedent
 from .files import read_file
 from .named import ids_of, resolve_place
 from .sections import describe_choice, sections
@@ -114,7 +114,7 @@ def _new_text(context: Context, text: str) -> str:
 
 def _items(text: str) -> list[str]:
     """Return what the items of a list say, if a text is one: they become items again. Return any other as it is."""
-    lines = text.split("\n")
+    lines = dedent(text.split("\n"))
     found = [each for each in entries(lines) if each.is_item and not each.metadata and any(map(str.isalnum, each.text))]
     marked = [entry for entry in found if lines[entry.start_line - 1].lstrip()[0] in "-*+"]
     inside = {number for entry in marked for number in range(entry.start_line, entry.end_line + 1)}
