@@ -81,6 +81,7 @@ async def test_an_invalid_unknown_share_is_a_notice(meaning, write, share):
         ("¿Dónde está el servidor de pruebas?", ["en"], 0.6),
         ("Where is the file die-and-das.md?", ["en"], 0),
         ("Die hard", ["en"], 0),
+        ("Tell me about de la Cruz", ["en"], 0),
         ("Wer hat das Klavier gestimmt?", ["fi"], 0),
     ],
 )

@@ -27,8 +27,8 @@ cs byl co jak jaké jaký je jsou kde kdo kdy kolik která který na nebo od pro
 da af den der det er et hvad hvem hvilken hvilket hvor hvordan hvorfor hvornår ikke og på til;
 de als auf aus das dem den der des die ein eine für hat im ist mit nicht sind und vom von wann warum welche welcher
 welches wem wer wie wo wurde zu zum zur;
-en a an and are at by did do does for from had has have how in is it of on that the to was were what when where which
-who whom whose why with;
+en a about an and are at by can did do does for from had has have how in is it my of on should tell that the this to was
+were what when where which who whom whose why with you your;
 es cuál cuándo cuánto cuántos cómo de del donde dónde el en es la las los para por que quién qué se una y;
 fr au combien comment dans de des du en est et la le les où par pour pourquoi quand que quel quelle quels qui sur un
 une;
