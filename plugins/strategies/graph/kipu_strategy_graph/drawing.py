@@ -21,6 +21,7 @@ MOST_DRAWN = 150
 """How many entities a picture shows at most: with more, nothing in it can be read."""
 
 _LONGEST_LABEL = 40
+_MARGIN, _LINE = 20, 44
 _STYLE = """
 svg { --paper: #ffffff; --ink: #1f2328; --box: #e7f1f0; --rim: #00796b; --edge: #6e7781; }
 @media (prefers-color-scheme: dark) {
@@ -71,10 +72,12 @@ def as_svg(entities: Sequence[str], facts: Sequence[Fact], middle: str = "") -> 
     network = networkx.Graph()
     network.add_nodes_from(entities)
     network.add_edges_from((fact.source, fact.target) for fact in facts if fact.source != fact.target)
-    size = 260 + 150 * max(1, len(entities)) ** 0.5
-    places = networkx.spring_layout(network, k=1.9 / max(1, len(entities)) ** 0.5, iterations=200, seed=1)
-    at = {name: ((x + 1) / 2 * (size - 220) + 110, (y + 1) / 2 * (size - 120) + 60) for name, (x, y) in places.items()}
-    svg = ElementTree.Element("svg", xmlns="http://www.w3.org/2000/svg", viewBox=f"0 0 {size:.0f} {size:.0f}")
+    room = len(entities) ** 0.5
+    places = networkx.spring_layout(network, k=1.9 / max(1, room), iterations=200, seed=1)
+    at = _apart({name: (float(x) * (40 + 75 * room), float(y) * (80 + 75 * room)) for name, (x, y) in places.items()})
+    width = max((x + _width(name) / 2 for name, (x, _) in at.items()), default=0) + _MARGIN
+    height = max((y for _, y in at.values()), default=0) + 15 + _MARGIN
+    svg = ElementTree.Element("svg", xmlns="http://www.w3.org/2000/svg", viewBox=f"0 0 {width:.0f} {height:.0f}")
     ElementTree.SubElement(svg, "style").text = _STYLE
     shape = {"viewBox": "0 0 8 8", "refX": "8", "refY": "4", "markerWidth": "8", "markerHeight": "8", "orient": "auto"}
     marker = ElementTree.SubElement(ElementTree.SubElement(svg, "defs"), "marker", {"id": "arrow", **shape})
@@ -89,6 +92,23 @@ def as_svg(entities: Sequence[str], facts: Sequence[Fact], middle: str = "") -> 
         _draw_entity(svg, name, at[name], is_middle=name == middle)
     ElementTree.indent(svg)
     return ElementTree.tostring(svg, encoding="unicode")
+
+
+def _apart(at: dict[str, tuple[float, float]]) -> dict[str, tuple[float, float]]:
+    """Return places at which no name covers another one, with the margin left and above."""
+    order, placed = sorted(at, key=lambda name: (at[name][1], name)), dict[str, tuple[float, float]]()
+    for name in order:  # from above: what would be covered goes down
+        x, y = at[name]
+        while near := [
+            below
+            for other, (left, below) in placed.items()
+            if abs(below - y) < _LINE - 1 and abs(left - x) < (_width(name) + _width(other)) / 2 + 10
+        ]:
+            y = max(near) + _LINE
+        placed[name] = x, y
+    first_x = min((x - _width(name) / 2 for name, (x, _) in placed.items()), default=0.0)
+    first_y = min((y for _, y in placed.values()), default=0.0)
+    return {name: (x - first_x + _MARGIN, y - first_y + 15 + _MARGIN) for name, (x, y) in placed.items()}
 
 
 def _draw_edge(

@@ -38,7 +38,7 @@ def suggestions(names: Mapping[str, str], groups: Mapping[str, str]) -> list[Sug
     """Return pairs of names that are written alike, in alphabetical order.
 
     They differ in marks, spaces and accents; in one letter of a long name; or one is the first name of one full name
-    only. Names with different numbers are never alike.
+    only. Names with different numbers are never alike, nor is a word like its plural.
 
     :param names: names as they are written, by their keys.
     :param groups: the entity of each key: of one entity, nothing is suggested.
@@ -78,7 +78,8 @@ def _one_letter_apart(letters: Mapping[str, str]) -> Iterator[tuple[str, str]]:
                 places[shorter].append(each)
     for group in places.values():
         for other in group[1:]:
-            if letters[group[0]] != letters[other] and _numbers(group[0]) == _numbers(other):
+            one, two = sorted((letters[group[0]], letters[other]), key=len)
+            if two not in (one, f"{one}s") and _numbers(group[0]) == _numbers(other):
                 yield group[0], other
 
 

@@ -71,16 +71,28 @@ def test_a_picture_is_readable_on_light_and_on_dark_paper():
     assert set(re.findall(r"(--\w+): #", light)) == set(re.findall(r"(--\w+): #", dark)) == used
 
 
-def test_names_and_arrows_lie_within_the_picture():
+@pytest.mark.parametrize("shape", ["star", "pairs"])
+def test_names_lie_within_the_picture_and_cover_no_other(shape):
     pytest.importorskip("networkx")
-    names = [f"Server {number}" for number in range(150)]
-    root = ElementTree.fromstring(as_svg(names, [fact(name, "runs on", names[0]) for name in names]))
-    size = float(root.get("viewBox").split()[2])
-    for box in root.iter(f"{SVG}rect"):
-        if box.get("class") != "paper":
-            assert float(box.get("x")) >= 0
-            assert float(box.get("x")) + float(box.get("width")) <= size
-            assert 0 <= float(box.get("y")) <= size - 30
+    names = [f"Server {number} of {'many ' * (number % 5)}" for number in range(150)]
+    others = [names[0]] * 150 if shape == "star" else names[1:] + names[:1]
+    facts = [fact(name, "runs on", other) for name, other in zip(names, others, strict=True)][
+        :: 1 if shape == "star" else 2
+    ]
+    root = ElementTree.fromstring(as_svg(names, facts))
+    width, height = map(float, root.get("viewBox").split()[2:])
+    boxes = [
+        [float(box.get(side)) for side in ("x", "y", "width", "height")]
+        for box in root.iter(f"{SVG}rect")
+        if box.get("class") != "paper"
+    ]
+    assert all(x >= 0 and y >= 0 and x + wide <= width and y + high <= height for x, y, wide, high in boxes)
+    for number, (x, y, wide, high) in enumerate(boxes):
+        assert not [
+            other
+            for other in boxes[:number]
+            if x < other[0] + other[2] and other[0] < x + wide and y < other[1] + other[3] and other[1] < y + high
+        ]
 
 
 @pytest.mark.parametrize("form", [as_dot, as_document, as_svg])
