@@ -273,6 +273,16 @@ STACK = {
 }
 
 
+async def test_the_paths_of_a_question_are_those_that_a_search_finds(graph, open_memory, kipu_write):
+    graph(STACK | {"stack.md": "FastAPI runs on Uvicorn, our web server.\n"})
+    options = {"relation": {"use": "graph", "strategy": "keyword"}}
+    (steps,) = await Graph(open_memory(search=options)).paths("What server does Ravi use?")
+    assert [(step.source, step.predicate, step.target, step.path) for step in steps] == [
+        ("Ravi", "uses", "FastAPI", "memory/team.md"),
+        ("FastAPI", "runs on", "Uvicorn", "memory/stack.md"),
+    ]
+
+
 async def test_a_path_is_the_shortest_chain_of_facts_in_either_direction(graph):
     reader = graph(STACK)
     assert shown(await reader.path("Ravi", "Uvicorn")) == ["Ravi -uses-> FastAPI", "FastAPI -runs on-> Uvicorn"]
