@@ -161,6 +161,8 @@ def test_a_label_and_same_as_are_aliases_and_nothing_else_is():
         ("We left because Redis changed its licence.", ["Redis -changed-> licence"]),
         ("Ravi uses [[FastAPI|it]] with `uv`.", ["Ravi -uses-> FastAPI"]),
         ("Petra does not use Docker.", ["not Petra -uses-> Docker"]),
+        ("Petra does not use Docker any more.", ["not Petra -uses-> Docker"]),
+        ("Petra does not use Docker anymore.", ["not Petra -uses-> Docker"]),
         ("Hugo no longer works at Plover.", ["not Hugo -works at-> Plover"]),
         ("Ravi stopped using Redis.", ["not Ravi -uses-> Redis"]),
         ("The house has no garden.", ["not house -has-> garden"]),

@@ -67,7 +67,7 @@ _NOUN = rf"(?!(?:{_AUXILIARY}|(?:I|which|who|that|also|further|means|be|been|if)
 _LAST_NOUN = rf"(?!(?:an?|the|of|in|on|for|to|with|and|or|large|three|two|its|their|his|her)\b){_NOUN}"
 # A word of an object, which is none if it begins a clause: "league based in Japan", "films including".
 _PART = (
-    rf"(?!{_STOPPER}|(?:including|such|known|available)\b|[a-z]+(?:ed|ing)\s(?:{_any(PREPOSITIONS)})\b)"
+    rf"(?!{_STOPPER}|(?:including|such|known|available|any\s?more|any\slonger)\b|[a-z]+(?:ed|ing)\s(?:{_any(PREPOSITIONS)})\b)"
     rf"(?:\d[\d,.:]*\d\b(?![\w-])|{_WORD})"
 )
 _DETERMINER = r"(?:an?|the|The|this|our|my|his|her|its|their|your|some)\s"
