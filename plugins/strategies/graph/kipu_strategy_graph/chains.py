@@ -24,6 +24,9 @@ __all__ = ["MOST", "insert", "path_hits"]
 PLACE, DISTANCE, MOST = 3, 2, 3
 """Paths are put at the fourth place, the sixth and the eighth: three at most."""
 
+_LOOKED_AT = 8
+"""How many paths are looked at for each that is shown: others may end in the same file."""
+
 _LISTED = "(SELECT value FROM json_each(?))"
 
 
@@ -40,6 +43,7 @@ class _Relation(NamedTuple):
 async def path_hits(index: Index, paths: Sequence[Path], limit: int) -> list[Hit]:
     """Return the last passage of each path as a hit, the best one for each file."""
     shown: dict[int, Path] = {}
+    paths = paths[: _LOOKED_AT * limit]
     chunks = await index.chunks({path.chunks[-1] for path in paths})
     files: set[str] = set()
     for path in paths:

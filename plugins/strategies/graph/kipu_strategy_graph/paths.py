@@ -33,7 +33,7 @@ SEEDS = 5
 DEPTH = 50
 """How many hits are looked at for them: where vectors know little of the language, a name is rarely in the first."""
 
-BEAM = 4
+BEAM = 3
 """How many passages are followed to a third one. With 2 to 6, our figures hardly differ."""
 
 FLOOR = 0.25
@@ -56,7 +56,7 @@ UNKNOWN = 0.25
 SAME_RARITY = 0.6
 """How rare an anchor is at least, next to the rarest of the question: other names are in too much else."""
 
-CANDIDATES = 60
+CANDIDATES = 40
 """How many passages are compared with the question at each step."""
 
 # In how many chunks an anchor and a shared name may be: a share of all, but no less and no more than these numbers.
@@ -94,11 +94,9 @@ class _Question(NamedTuple):
     weights: Mapping[str, float]
     embedding: QueryEmbedding | None
 
-    def gain(self, before: Sequence[int], chunk: int) -> float:
-        """Return the share of the question that a chunk has, and those before it have not."""
-        return sum(
-            self.weights[word] for word, having in self.having.items() if chunk in having and having.isdisjoint(before)
-        )
+    def lacking(self, chunks: Sequence[int]) -> list[tuple[float, frozenset[int]]]:
+        """Return what chunks have not of the question: what each word weighs, and the chunks that have it."""
+        return [(self.weights[word], ids) for word, ids in self.having.items() if ids.isdisjoint(chunks)]
 
 
 async def find_paths(query: Query, index: Index, hits: Sequence[Hit]) -> list[Path]:
@@ -160,10 +158,12 @@ class _Walk:
                     link = worth / math.sqrt(math.log(2 + len(ids)))
                     for id in ids:
                         reached.setdefault((number, id), []).append((link, name))
+        lacking = [self._question.lacking(path.chunks) for path in paths]
         candidates = []
         for (number, id), links in reached.items():
-            gain = paths[number].gain + self._question.gain(paths[number].chunks, id)
-            candidates.append((_worth(paths[number], max(links)[0]) * (0.5 + GAIN * gain), number, id, gain, links))
+            path = paths[number]
+            gain = path.gain + sum([weight for weight, ids in lacking[number] if id in ids])
+            candidates.append((_worth(path, max(links)[0]) * (0.5 + GAIN * gain), number, id, gain, links))
         candidates.sort(key=lambda each: (-each[0], each[1], each[2]))
         del candidates[4 * CANDIDATES :]
         passed = {id for path in paths for id in path.chunks}
@@ -290,6 +290,8 @@ def _seeds(hits: Sequence[Hit], anchors: Mapping[str, Sequence[int]], chunks: in
 
 def _worth(path: Path, link: float) -> float:
     """Return what a path is worth with a further link: the geometric mean of its links counts."""
+    if not path.links:
+        return path.weight * link
     links = [*path.links, link]
     return path.weight * math.prod(links) ** (1 / len(links)) * DECAY ** (len(links) - 1)
 
