@@ -14,7 +14,7 @@ from .extraction import phrase
 from .extraction.pages import page_title
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
     from kipu.types import Index, Query
 
@@ -22,9 +22,9 @@ __all__ = ["Known", "Lookup", "Place"]
 
 
 class Known(NamedTuple):
-    """Which phrases of a question are names, how many chunks there are, and whether names have aliases."""
+    """Which phrases of a question are names, in how many chunks, how many there are, and whether names have aliases."""
 
-    names: list[str]
+    names: Mapping[str, int]
     chunks: int
     has_aliases: bool
 
@@ -67,15 +67,15 @@ class Lookup:
     async def known(self, phrases: Iterable[str]) -> Known:
         """Return which of the phrases are names somewhere, and the size of what is searched."""
         rows = await self._rows(
-            f"SELECT value FROM json_each(?) WHERE EXISTS (SELECT 1 FROM graph_mentions {self._passing('chunk_id')} "
-            "AND phrase = value) UNION ALL SELECT EXISTS (SELECT 1 FROM graph_aliases) UNION ALL SELECT count(*) "
+            f"SELECT value, (SELECT count(*) FROM graph_mentions {self._passing('chunk_id')} AND phrase = value) "
+            "FROM json_each(?) UNION ALL SELECT '', EXISTS (SELECT 1 FROM graph_aliases) UNION ALL SELECT '', count(*) "
             f"FROM kipu_chunks CROSS JOIN kipu_files ON kipu_files.id = kipu_chunks.file_id WHERE {self._where}",
+            *self._parameters,
             json.dumps([*phrases]),
             *self._parameters,
-            *self._parameters,
         )
-        *names, has_aliases, chunks = (row[0] for row in rows)
-        return Known(names, chunks, bool(has_aliases))
+        *names, (_, has_aliases), (_, chunks) = rows
+        return Known({name: count for name, count in names if count}, chunks, bool(has_aliases))
 
     async def aliases(self, phrases: Iterable[str]) -> dict[str, set[str]]:
         """Return what else files call what some phrases name."""

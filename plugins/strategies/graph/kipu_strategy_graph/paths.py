@@ -14,6 +14,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from .anchors import WORD_MOST, Path, Seeds, find_seeds, rarity_of
 from .extraction import phrase
 from .extraction.names import STOP_WORDS
 from .lookup import Lookup
@@ -23,15 +24,9 @@ if TYPE_CHECKING:
 
     from kipu.types import Hit, Index, Query, QueryEmbedding
 
-    from .lookup import Known, Place
+    from .lookup import Place
 
-__all__ = ["FLOOR", "Path", "find_paths"]
-
-SEEDS = 5
-"""How many hits may begin a path. With 2 to 5, our figures hardly differ."""
-
-DEPTH = 50
-"""How many hits are looked at for them: where vectors know little of the language, a name is rarely in the first."""
+__all__ = ["Path", "find_paths"]
 
 BEAM = 3
 """How many passages are followed to a third one. With 2 to 6, our figures hardly differ."""
@@ -53,37 +48,14 @@ which it is subtracted for if it ends with it: "Ada works on Falcon" says more o
 UNKNOWN = 0.25
 """How near passages without vectors are taken to be: enough for those that add a word of the question."""
 
-SAME_RARITY = 0.6
-"""How rare an anchor is at least, next to the rarest of the question: other names are in too much else."""
-
 CANDIDATES = 40
 """How many passages are compared with the question at each step."""
 
-# In how many chunks an anchor and a shared name may be: a share of all, but no less and no more than these numbers.
-ANCHOR_SHARE, ANCHOR_LEAST, ANCHOR_MOST = 0.1, 12, 1000
 SHARED_SHARE, SHARED_LEAST, SHARED_MOST = 0.03, 5, 60
-WORD_MOST = 12
+"""In how many chunks a shared name may be: a share of all, but no less and no more than these numbers."""
 
-_LONGEST_ANCHOR = 8  # words
-_LONGEST_QUESTION = 60
-_SHORT_NOTE = 200  # characters
+_LONGEST_QUESTION = 60  # words
 _MOST_WORDS = 400  # of a passage, that may lead further
-
-
-class Path(NamedTuple):
-    """Passages that share names, the first with the question: the ids of their chunks, and the names, as phrases.
-
-    ``names`` has the anchor first, and then what each passage shares with the next. ``links`` say what these are worth,
-    each from 0 to 1, ``weight`` what the seed is worth, and ``gain`` which share of the question's words the further
-    passages add.
-    """
-
-    score: float
-    chunks: tuple[int, ...]
-    names: tuple[str, ...]
-    weight: float
-    links: tuple[float, ...] = ()
-    gain: float = 0.0
 
 
 class _Question(NamedTuple):
@@ -105,19 +77,13 @@ async def find_paths(query: Query, index: Index, hits: Sequence[Hit]) -> list[Pa
     if not hits or not words:
         return []
     lookup = Lookup(index, query)
-    runs = _runs(words)
-    known = await lookup.known(runs)
-    plain = [run for run in runs if run.count(" ") < 2] if _are_plain(hits[:SEEDS]) else []
-    if not known.names and not plain:
+    found = await find_seeds(lookup, words, hits)
+    if found is None:
         return []
-    common = min(ANCHOR_MOST, max(ANCHOR_LEAST, int(ANCHOR_SHARE * known.chunks)))
-    names = await _names(lookup, known, plain, common)
-    seeds = _seeds(hits[:DEPTH], _anchors(words, names), known.chunks)
-    if not seeds:
-        return []
+    total = found.known.chunks
     stems = {word: _stem(word) for word in dict.fromkeys(words) if word not in STOP_WORDS}
-    having = await lookup.chunks_with(stems.values(), common)
-    rarity = {word: _rarity(known.chunks, having[stem]) for word, stem in stems.items() if stem in having}
+    having = await lookup.chunks_with(stems.values(), found.most)
+    rarity = {word: rarity_of(total, having[stem]) for word, stem in stems.items() if stem in having}
     whole = sum(rarity.values()) or 1.0
     question = _Question(
         f" {' '.join(words)} ",
@@ -125,23 +91,24 @@ async def find_paths(query: Query, index: Index, hits: Sequence[Hit]) -> list[Pa
         {word: each / whole for word, each in rarity.items()},
         query.embedding,
     )
-    most = min(SHARED_MOST, max(SHARED_LEAST, int(SHARED_SHARE * known.chunks)))
-    walk = _Walk(question, lookup, index, most, has_aliases=known.has_aliases)
-    found = await walk.step(seeds)
-    for id, path in (await walk.step(sorted(found.values(), reverse=True)[:BEAM])).items():
-        found[id] = max(path, found.get(id, path))
-    return sorted((path for path in found.values() if path.score >= FLOOR), reverse=True)
+    most = min(SHARED_MOST, max(SHARED_LEAST, int(SHARED_SHARE * total)))
+    walk = _Walk(question, found, lookup, index, most)
+    paths = await walk.step(found.paths)
+    for id, path in (await walk.step(sorted(paths.values(), reverse=True)[:BEAM])).items():
+        paths[id] = max(path, paths.get(id, path))
+    return sorted((path for path in paths.values() if path.score >= FLOOR), reverse=True)
 
 
 class _Walk:
     """Goes from passages to those that share a name with them."""
 
-    def __init__(self, question: _Question, lookup: Lookup, index: Index, most: int, *, has_aliases: bool) -> None:
+    def __init__(self, question: _Question, seeds: Seeds, lookup: Lookup, index: Index, most: int) -> None:
         self._question = question
+        self._anchors = {anchor: frozenset(ids) for anchor, ids in seeds.anchors.items()}
+        self._has_aliases = seeds.known.has_aliases
         self._lookup = lookup
         self._index = index
         self._most = most
-        self._has_aliases = has_aliases
         self._places: dict[int, Place] = {}
         self._vectors: dict[int, Any] = {}
 
@@ -157,7 +124,8 @@ class _Walk:
                 if len(ids) > 1 and f" {name} " not in earlier:
                     link = worth / math.sqrt(math.log(2 + len(ids)))
                     for id in ids:
-                        reached.setdefault((number, id), []).append((link, name))
+                        if id not in self._anchors[path.names[0]]:  # else it is a hit by itself
+                            reached.setdefault((number, id), []).append((link, name))
         lacking = [self._question.lacking(path.chunks) for path in paths]
         candidates = []
         for (number, id), links in reached.items():
@@ -255,39 +223,6 @@ class _Walk:
         return nearness
 
 
-async def _names(lookup: Lookup, known: Known, plain: Sequence[str], common: int) -> dict[str, list[int]]:
-    """Return the names of a question that may be anchors, with the chunks that have them or one of their aliases.
-
-    :param plain: what may be a name as well, if it is rare.
-    """
-    same = await lookup.aliases(known.names) if known.has_aliases else {}
-    having = await lookup.chunks_with([*known.names, *plain, *(each for all in same.values() for each in all)], common)
-    names = {name: having[name] for name in known.names if name in having}
-    names |= {run: having[run] for run in plain if len(having.get(run, ())) <= WORD_MOST and run in having}
-    for name in known.names:
-        for alias in same.get(name, ()):
-            names[name] = [*names.get(name, ()), *having.get(alias, ())]
-    return {name: ids for name, ids in names.items() if ids}
-
-
-def _seeds(hits: Sequence[Hit], anchors: Mapping[str, Sequence[int]], chunks: int) -> list[Path]:
-    """Return the hits that have one of the rarest anchors, as paths of one passage: those that are worth most."""
-    found = {hit.chunk.id for hit in hits}
-    having = {anchor: frozenset(ids) for anchor, ids in anchors.items() if not found.isdisjoint(ids)}
-    rarity = {anchor: _rarity(chunks, anchors[anchor]) for anchor in having}
-    least = SAME_RARITY * max(rarity.values(), default=0.0)
-    best = max((hit.score for hit in hits), default=0.0) or 1.0
-    seeds: list[tuple[float, Path]] = []
-    for hit in hits:
-        own = [anchor for anchor, ids in having.items() if hit.chunk.id in ids and rarity[anchor] >= least]
-        if own:
-            anchor = max(own, key=rarity.__getitem__)
-            weight = math.sqrt(hit.score / best)
-            seeds.append((weight * math.sqrt(rarity[anchor]), Path(weight, (hit.chunk.id,), (anchor,), weight)))
-    seeds.sort(key=lambda seed: -seed[0])
-    return [path for _, path in seeds[:SEEDS]]
-
-
 def _worth(path: Path, link: float) -> float:
     """Return what a path is worth with a further link: the geometric mean of its links counts."""
     if not path.links:
@@ -301,40 +236,6 @@ def _about(words: str, titles: frozenset[str], name: str) -> float:
     return ABOUT * (name in titles) + BEGINS * (words.startswith(f" {name} ") - words.endswith(f" {name} "))
 
 
-def _rarity(chunks: int, ids: Sequence[int]) -> float:
-    return math.log(1 + chunks / (1 + len(ids)))
-
-
 def _stem(word: str) -> str:
     """Return how words begin that are forms of a word, roughly and in any language: "deployed" and "deploys"."""
     return f"{word[: max(4, len(word) - 3)]}*" if len(word) > 3 else word
-
-
-def _runs(words: Sequence[str]) -> list[str]:
-    """Return all phrases of a question that may be names."""
-    runs = {
-        " ".join(words[start : start + length]): None
-        for length in range(1, _LONGEST_ANCHOR + 1)
-        for start in range(len(words) - length + 1)
-        if words[start] not in STOP_WORDS and words[start + length - 1] not in STOP_WORDS
-    }
-    return [*runs]
-
-
-def _anchors(words: Sequence[str], names: Mapping[str, Sequence[int]]) -> dict[str, Sequence[int]]:
-    """Return the names of a question, the longest first; of names that overlap, only the longest."""
-    taken: set[int] = set()
-    found: dict[str, Sequence[int]] = {}
-    for length in range(min(_LONGEST_ANCHOR, len(words)), 0, -1):
-        for start in range(len(words) - length + 1):
-            name = " ".join(words[start : start + length])
-            if name in names and taken.isdisjoint(range(start, start + length)):
-                taken.update(range(start, start + length))
-                found[name] = names[name]
-    return found
-
-
-def _are_plain(hits: Sequence[Hit]) -> bool:
-    """Return whether the first hits are short notes without capitals: there, any rare words may be a name."""
-    marked = sum(len(hit.chunk.text) > _SHORT_NOTE or hit.chunk.text != hit.chunk.text.lower() for hit in hits)
-    return marked <= len(hits) // SEEDS
