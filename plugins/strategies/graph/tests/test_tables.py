@@ -5,7 +5,9 @@ from __future__ import annotations
 import asyncio
 import itertools
 import shutil
+import signal
 import sqlite3
+import sys
 import tempfile
 from pathlib import Path
 from typing import Any
@@ -176,3 +178,44 @@ async def test_searches_answer_while_others_write(kipu_workspace, kipu_write, wr
             assert (await reader.search("Which server does Ravi use?")).degraded is False
         await writing
         assert len(dump(kipu_workspace)["graph_words"]) == 2 + 15 * writers
+
+
+KILLED = """
+import asyncio, os, signal, sys
+from pathlib import Path
+from kipu import Memory
+from kipu_strategy_graph import tables
+sys.path.insert(0, sys.argv[2])
+from test_tables import configured
+
+extract, left = tables.extract, int(sys.argv[3])
+
+def kill(chunk, parser):
+    global left
+    left -= 1
+    if left == 0:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return extract(chunk, parser)
+
+tables.extract = kill
+
+async def index():
+    async with Memory(configured(Path(sys.argv[1]))) as memory:
+        await memory.index()
+
+asyncio.run(index())
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="there is no SIGKILL")
+@pytest.mark.parametrize("at", [1, 7, 20])
+async def test_an_index_whose_process_was_killed_is_completed(kipu_workspace, kipu_write, at):
+    for number in range(20):
+        kipu_write(f"memory/note-{number}.md", f"Ravi uses Tool{number}.\n")
+    arguments = [sys.executable, "-c", KILLED, str(kipu_workspace), str(Path(__file__).parent), str(at)]
+    process = await asyncio.create_subprocess_exec(*arguments)
+    assert await process.wait() == -signal.SIGKILL
+    async with Memory(configured(kipu_workspace)) as memory:
+        assert (await memory.search("Ravi")).degraded is False
+    rows = dump(kipu_workspace)
+    assert [len(rows["graph_words"]), len(rows["graph_relations"])] == [20, 20]
