@@ -70,7 +70,7 @@ async def find_seeds(lookup: Lookup, words: Sequence[str], hits: Sequence[Hit]) 
     """Return the hits that have a name of a question, and the names; None if there are none."""
     runs = _runs(words)
     known = await lookup.known(runs)
-    plain = [run for run in runs if run.count(" ") < 2] if _are_plain(hits[:SEEDS]) else []
+    plain = [run for run in runs if run.count(" ") < 2] if _are_plain(words, hits[:SEEDS]) else []
     if not known.names and not plain:
         return None
     most = min(ANCHOR_MOST, max(ANCHOR_LEAST, int(ANCHOR_SHARE * known.chunks)))
@@ -145,7 +145,12 @@ def _anchors(words: Sequence[str], names: Mapping[str, Sequence[int]]) -> dict[s
     return found
 
 
-def _are_plain(hits: Sequence[Hit]) -> bool:
-    """Return whether the first hits are short notes without capitals: there, any rare words may be a name."""
-    marked = sum(len(hit.chunk.text) > _SHORT_NOTE or hit.chunk.text != hit.chunk.text.lower() for hit in hits)
-    return marked <= len(hits) // SEEDS
+def _are_plain(words: Sequence[str], hits: Sequence[Hit]) -> bool:
+    """Return whether the first hits are short notes in which capitals tell no names: there, rare words may be some.
+
+    That is so where nothing has capitals, and of a question in a script without them.
+    """
+    caseless = all(word == word.upper() for word in words)
+    texts = [hit.chunk.text for hit in hits]
+    others = sum(len(text) > _SHORT_NOTE or not (caseless or text == text.lower()) for text in texts)
+    return others <= len(hits) // SEEDS

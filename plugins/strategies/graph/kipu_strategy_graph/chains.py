@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections import defaultdict
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -27,6 +28,7 @@ PLACE, DISTANCE, MOST = 3, 2, 3
 _LOOKED_AT = 8
 """How many paths are looked at for each that is shown: others may end in the same file."""
 
+_WORD = re.compile(r"\w[\w'’-]*")
 _LISTED = "(SELECT value FROM json_each(?))"
 
 
@@ -97,7 +99,9 @@ def _steps(
     for number, chunk in enumerate(chunks):
         own, said = names.get(chunk.id, {}), relations.get(chunk.id, ())
         one, other = phrases[number], phrases[number + 1] if number + 1 < len(phrases) else ""
-        source, predicate, target = own.get(one, one), "", own.get(other, other)
+        source, predicate, target = own.get(one) or _written(chunk.text, one), "", own.get(other, "")
+        if other and not target:
+            target = _written(chunk.text, other)
         if other:
             for relation in said:
                 if relation.joins(one, other):
@@ -135,6 +139,21 @@ def _why(steps: Sequence[Step]) -> str:
             line += f" -{step.predicate}-> {following}" if forward else f" <-{step.predicate}- {following}"
         at = following
     return line
+
+
+def _written(text: str, name: str) -> str:
+    """Return a phrase as a text writes it, or the phrase itself."""
+    if (joined := name.replace(" ", "")) in text:  # in a script without spaces
+        return joined
+    wanted = tuple(name.split())
+    words = [(found[0], phrase(found[0])) for found in _WORD.finditer(text)]
+    for start in range(len(words)):
+        folded: tuple[str, ...] = ()
+        for end in range(start, min(len(words), start + len(wanted))):
+            folded += words[end][1]
+            if folded == wanted:
+                return " ".join(word for word, _ in words[start : end + 1])
+    return name
 
 
 def _has(name: str, part: str) -> bool:

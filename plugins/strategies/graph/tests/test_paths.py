@@ -84,7 +84,19 @@ async def test_names_without_capitals_are_found_where_nothing_has_any(memory):
     notes = [note.lower() for note in (FIRST, *others(50), SECOND)]
     async with memory(*notes) as lower:
         results = await lower.search(QUESTION.lower(), max_results=5)
-    assert SECOND.lower() in texts(results)
+    (found,) = [result for result in results if result.text == SECOND.lower()]
+    assert found.why == "ravi uses - fastapi"
+
+
+async def test_a_script_without_capitals_or_spaces_has_paths_too():
+    async with ScratchIndex.open(GraphStrategy()) as index:
+        (id,) = await index.add("拉维使用 FastAPI 开发账单接口。", path="memory/a.md")
+        await index.add("FastAPI 在服务器 Uvicorn 上。", path="memory/b.md")
+        for number in range(20):
+            await index.add(f"莉娜写了第{number}次会议。", path=f"memory/{number}.md")
+        hits = [Hit((await index.chunks([id]))[id], 0.9)]
+        completed = await index.strategy.complete(index.query("拉维的服务器？"), index, hits)
+    assert [hit.why for hit in completed] == ["", "拉维 - FastAPI - Uvicorn"]
 
 
 @pytest.mark.parametrize("question", ["which server runs it?", "", "   ", "?", "and the of", "Xyzzy uses what server?"])
