@@ -12,8 +12,10 @@ from hypothesis import strategies as st
 
 from kipu import Memory
 from kipu.errors import OutsideScopeError, QueryError
+from kipu.search.duplicates import list_places
 from kipu.search.quotation import without_recalled
 from kipu.search.tokens import count_tokens
+from kipu.types import Place
 
 PART = re.compile(r'^<memory source="(?P<path>[^"]+):(?P<start>\d+)(?:-(?P<end>\d+))?"', re.MULTILINE)
 
@@ -93,6 +95,32 @@ async def test_equal_texts_are_quoted_once_with_their_other_places(memory, write
     assert text.count("valkey is the cache.") == 2  # below another heading, it may be about another thing
     assert 'also="memory/b.md:1, memory/c.md:1, memory/d.md:1, 1 more"' in text
     assert "full on Mondays" in text
+
+
+@pytest.mark.parametrize("budget", [90, 120, 150, 200])
+async def test_the_places_of_copies_leave_the_budget_to_the_best_result(memory, budget):
+    text = "The valkey cache is at cache.example.org and is restarted every night."
+    for source in ("alpha", "beta", "gamma", "delta", "epsilon"):
+        await memory.remember(text, source=source)
+    await memory.remember("The cat likes fish.")
+    recalled = await memory.recall("where is the valkey cache", max_tokens=budget)
+    assert text in recalled.text
+    assert recalled.tokens <= budget
+    assert ("also=" in recalled.text) == (budget > 140)
+
+
+def test_a_place_is_named_once():
+    places = [*[Place("memory/a.md", 1, 1)] * 5, Place("memory/b.md", 1, 2)]
+    assert list_places(places) == "memory/a.md:1, memory/b.md:1-2"
+
+
+async def test_a_notice_names_the_best_result_if_only_others_fit(memory, write):
+    write(f"memory/{'a' * 150}.md", f"valkey valkey {'valkey ' * 60}\n")
+    write("memory/b.md", f"The cat likes valkey and fish. {'fish ' * 60}\n")
+    recalled = await memory.recall("valkey", max_tokens=75)
+    assert [result.path for result in recalled.results] == ["memory/b.md"]
+    best = f"memory/{'a' * 150}.md:1"
+    assert recalled.results.notices == [f"{best}, the best that was found, does not fit into 75 tokens: allow more."]
 
 
 @pytest.mark.parametrize("mark", ["<|im_start|>", "<|endoftext|>", "\uff1c|im_end|>"])

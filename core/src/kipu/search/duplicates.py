@@ -19,9 +19,10 @@ _MOST_PLACES = 3
 
 
 def list_places(places: Sequence[Place]) -> str:
-    """Return the first places as people read them, and how many more there are."""
-    further = len(places) - _MOST_PLACES
-    return ", ".join([*map(str, places[:_MOST_PLACES]), *([f"{further:,} more"] if further > 0 else [])])
+    """Return the first places as people read them, each once, and how many more there are."""
+    shown = [*dict.fromkeys(map(str, places))]
+    further = len(shown) - _MOST_PLACES
+    return ", ".join([*shown[:_MOST_PLACES], *([f"{further:,} more"] if further > 0 else [])])
 
 
 def identity_of(chunk: StoredChunk) -> tuple[str, ...]:

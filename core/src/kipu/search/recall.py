@@ -108,6 +108,11 @@ async def _render(database: Database, results: SearchResults, query: Query, max_
     used = prompt.used(results)
     if results and not text:
         used.notices.append(f"Of what was found, nothing fits into {max_tokens:,} tokens: allow more.")
+    elif results and results[0] not in used[:1]:
+        best_place = Place(results[0].path, results[0].start_line, results[0].end_line)
+        used.notices.append(
+            f"{best_place}, the best that was found, does not fit into {max_tokens:,} tokens: allow more."
+        )
     elif prompt.cut_place:
         used.notices.append(f"{prompt.cut_place} is a part of the best that was found, cut to {max_tokens:,} tokens.")
     return Recall(text, used, tokens)
@@ -176,6 +181,9 @@ class _Prompt:
         if label is None and (is_uncertain or not self._chosen):
             return False
         if len(chunk.text) > LONGEST_TOKEN * max(self._left, 0) or (cost := self._cost(position, chunk)) > self._left:
+            if label and label["also"]:  # where else it says so is worth less than what it says
+                label["also"] = ""
+                return self.add(position, chunk)
             return not self._chosen and self._add_cut(position, chunk)
         identity = identity_of(chunk)
         if label is None and identity in self._said:
