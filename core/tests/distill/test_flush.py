@@ -146,6 +146,7 @@ async def test_the_word_for_nothing_counts_as_a_whole_line_only(memory, flusher)
 async def test_an_empty_conversation_costs_no_call(memory, flusher):
     assert await memory.flush([]) is None
     assert await memory.flush([{"role": "system", "content": "Be brief."}, {"role": "user", "content": None}]) is None
+    assert "No text of a user or an assistant was found" in (await memory.status()).notices[0]
     assert flusher.calls == []
 
 

@@ -50,6 +50,17 @@ def test_a_tool_without_a_valid_name_is_named_so():
         ([{"role": "user"}, {"role": "wizard", "content": "x"}], 'Message 2 has an unknown role: "wizard".'),
         ([{"role": "assistant", "tool_calls": 5}], "The tool_calls of message 1 must be a list."),
         ([{"role": "assistant", "tool_calls": {"name": "f"}}], "The tool_calls of message 1 must be a list."),
+        ([{"role": "model", "parts": [{"text": "x"}]}], 'has no "content". This one has the keys role, parts.'),
+        ([{"role": "user", "text": "x"}], 'Message 1 has no "content". This one has the keys role, text.'),
+        ([{"role": "user", "content": [{"body": "x"}]}, {"role": "user", "content": "y"}], "it has the keys body."),
+        (
+            [{"role": "user", "content": [{"type": "text", "value": "x"}]}],
+            "The content of message 1 has a block without a text: it has the keys type, value.",
+        ),
+        (
+            [{"role": "user", "content": [{"type": "weird", "body": "x"}]}],
+            'No text was found in the conversation. A block has the type "weird" and the keys type, body.',
+        ),
         ([Message("user", None)], "The role and the text of message 1 must be texts."),  # type: ignore[arg-type]
         ([Message(None, "x")], "The role and the text of message 1 must be texts."),  # type: ignore[arg-type]
     ],
@@ -59,6 +70,21 @@ def test_a_conversation_of_another_shape_is_an_error_that_names_the_message(conv
     with pytest.raises(QueryError) as error:
         parse_messages(conversation)
     assert str(error.value).endswith(message)
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        {"role": "user"},
+        {"role": "assistant", "content": None, "tool_calls": []},
+        {"role": "assistant", "refusal": "no"},
+        {"role": "user", "content": [{"type": "text", "text": None}, {"type": "text", "text": ""}]},
+        *({"role": "user", "content": [{"type": kind, kind: {}}]} for kind in ("image", "image_url", "input_audio")),
+    ],
+)
+def test_a_message_may_have_no_text(message):
+    assert parse_messages([message]) == []
+    assert len(parse_messages([message, {"role": "user", "content": [{"type": "weird"}, "x"]}])) == 1
 
 
 @given(

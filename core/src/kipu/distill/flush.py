@@ -62,6 +62,7 @@ async def flush(
     task = format_instructions(_INSTRUCTIONS, context.config.today(), instructions)
     path, real = await _destination(writer, source, file)
     if not messages:
+        context.notices.add("No text of a user or an assistant was found in the conversation: no model was asked.")
         return None
     distiller = Distiller(writer, model, path)
     found, failure = await _distill(distiller, recall, messages, task, source_of(path))

@@ -6,6 +6,7 @@ calls of tools and their results are replaced with a few words.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
@@ -19,6 +20,9 @@ _ROLES = {"user": "user", "human": "user", "assistant": "assistant", "ai": "assi
 _TOOLS = ("tool", "function")
 _SYSTEM = ("system", "developer")
 _TEXT_BLOCKS = ("text", "input_text", "output_text")
+# What a message can have instead of a text, and blocks that never have one that is kept.
+_CONTENTS = frozenset({"content", "tool_calls", "function_call", "refusal", "audio"})
+_LEFT_OUT = re.compile("image|audio|video|file|document|think|reason|refus|tool|call")
 
 
 def parse_messages(conversation: Any) -> list[Message]:
@@ -27,7 +31,7 @@ def parse_messages(conversation: Any) -> list[Message]:
     :param conversation: a list of messages, each a dictionary with ``role`` and ``content`` (a text, or a list of
         blocks) or a `kipu.types.Message`; the records of a transcript of Claude Code or Codex; or a dictionary with
         such a list as its ``messages``.
-    :raises QueryError: it has another shape. The error names the message.
+    :raises QueryError: it has another shape. The error names the message, or a block if there is no text at all.
     """
     if isinstance(conversation, Mapping):
         if "messages" not in conversation and "type" not in conversation and "role" not in conversation:
@@ -38,16 +42,18 @@ def parse_messages(conversation: Any) -> list[Message]:
         conversation = conversation.get("messages", [conversation])
     if isinstance(conversation, (str, bytes)) or not isinstance(conversation, Iterable):
         raise QueryError(f"A conversation is a list of messages, not {type(conversation).__name__}.")
-    messages = []
+    messages, unknown = [], list[str]()
     for number, message in enumerate(messages_of(conversation), 1):
-        role, text = _parse_message(message, number)
+        role, text = _parse_message(message, number, unknown)
         text = without_recalled(text).strip()
         if role and text:
             messages.append(Message(role, text))
+    if unknown and not messages:  # beside texts, a block that models have since then is left out
+        raise QueryError(f"No text was found in the conversation. A block has {unknown[0]}.")
     return messages
 
 
-def _parse_message(message: Any, number: int) -> tuple[str, str]:
+def _parse_message(message: Any, number: int, unknown: list[str]) -> tuple[str, str]:
     """Return the role and the text of a message. The role is empty for a message that is left out."""
     if isinstance(message, Message):
         values: Any = (message.role, message.text)  # the class does not check them
@@ -67,7 +73,9 @@ def _parse_message(message: Any, number: int) -> tuple[str, str]:
         return "tool", _omission(_size(message.get("content"), number))
     if role not in _ROLES:
         raise QueryError(f'Message {number} has an unknown role: "{message["role"]}".')
-    parts = _texts(message.get("content"), number)
+    if len(message) > 1 and _CONTENTS.isdisjoint(message):
+        raise QueryError(f'Message {number} has no "content". This one has {_keys(message)}.')
+    parts = _texts(message.get("content"), number, unknown)
     calls = message.get("tool_calls") or ()
     if not isinstance(calls, (list, tuple)):
         raise QueryError(f"The tool_calls of message {number} must be a list.")
@@ -82,21 +90,29 @@ def _keys(message: Mapping[Any, Any]) -> str:
     return f"the keys {', '.join(keys[:12])}{' and more' if len(keys) > 12 else ''}" if keys else "no keys"
 
 
-def _texts(content: Any, number: int) -> list[str]:
-    """Return the texts of a message's content, with a few words for calls and results of tools."""
+def _texts(content: Any, number: int, unknown: list[str]) -> list[str]:
+    """Return the texts of a message's content, with a few words for calls and results of tools.
+
+    :param unknown: a description of each block of an unknown type is added to it.
+    """
     texts = []
     for block in _blocks(content, number):
+        kind = "text" if isinstance(block, str) else block.get("type")
         if isinstance(block, str):
             texts.append(without_injected(block))
-        elif block["type"] == "tool_use":
+        elif kind == "tool_use":
             texts.append(f"[called the tool {_name(block)}]")
-        else:
+        elif kind == "tool_result":
             texts.append(_omission(_size(block.get("content"), number)))
+        elif (kind is None or kind in _TEXT_BLOCKS) and block.get("text", block) is not None:
+            raise QueryError(f"The content of message {number} has a block without a text: it has {_keys(block)}.")
+        elif kind is not None and kind not in _TEXT_BLOCKS and not _LEFT_OUT.search(str(kind)):
+            unknown.append(f'the type "{str(kind)[:40]}" and {_keys(block)}')
     return texts
 
 
 def _blocks(content: Any, number: int) -> Iterator[str | Mapping[str, Any]]:
-    """Yield the texts of a message's content, and its blocks of tools."""
+    """Yield the texts of a message's content, and its other blocks."""
     if content is None or isinstance(content, str):
         content = [content or ""]
     if not isinstance(content, (list, tuple)):
@@ -110,7 +126,7 @@ def _blocks(content: Any, number: int) -> Iterator[str | Mapping[str, Any]]:
         kind = block.get("type")
         if (kind in _TEXT_BLOCKS or kind is None) and isinstance(block.get("text"), str):
             yield block["text"]
-        elif kind in ("tool_use", "tool_result"):
+        else:
             yield block
 
 
@@ -121,7 +137,7 @@ def _size(content: Any, number: int) -> int:
         for block in _blocks(stack.pop(), number):
             if isinstance(block, str):
                 size += len(block)
-            elif block["type"] == "tool_result":
+            elif block.get("type") == "tool_result":
                 stack.append(block.get("content"))
     return size
 
