@@ -54,7 +54,7 @@ SETS = {
     "xquad-tr": EvaluationSet("XQuAD, Turkish", "build_passages", "xquad-tr"),
 }
 
-FIGURES = ("R@1", "any@10", "all@10", "MRR", "nDCG@10", "turn_R@1000t")
+FIGURES = ("R@1", "any@10", "all@5", "all@10", "MRR", "nDCG@10", "turn_R@1000t")
 
 
 class Kipu:
@@ -113,9 +113,10 @@ def peer(workspace: Path, name: str, **options: Any) -> Any:
 # Each is made for a workspace, called with a question and a number of results, and closed.
 SYSTEMS: dict[str, Callable[[Path], Any]] = {
     "grep": Grep,
-    "words": partial(Kipu, strategy="keyword"),
-    "vectors": partial(Kipu, strategy="vector"),
-    "hybrid": partial(Kipu, strategy="hybrid"),
+    "words": partial(Kipu, strategy="keyword", relation=False),
+    "vectors": partial(Kipu, strategy="vector", relation=False),
+    "hybrid": partial(Kipu, strategy="hybrid", relation=False),
+    "relation": partial(Kipu, strategy="hybrid"),
     "memweave": partial(peer, name="memweave"),
     "memweave-0": partial(peer, name="memweave", min_score=0.0),
     "memsearch": partial(peer, name="memsearch"),
