@@ -429,3 +429,11 @@ async def test_a_memory_says_that_another_event_loop_uses_it(memory, write):
         with pytest.raises(OtherEventLoopError):
             await asyncio.to_thread(asyncio.run, operation())
     assert await memory.search("apple")
+
+
+async def test_lists_have_their_notices_and_leave_none_to_the_next_call(memory):
+    await memory.remember("One.")
+    for found in (await memory.entries(tag="nosuch"), await memory.files(tag="nosuch")):
+        assert (found, ["nosuch" in notice for notice in found.notices]) == ([], [True])
+        assert (await memory.remember("Two.")).notices == ()
+    assert (await memory.entries()).notices == (await memory.changes()).notices == []

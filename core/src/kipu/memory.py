@@ -42,6 +42,7 @@ if TYPE_CHECKING:
         Flushed,
         Index,
         IndexReport,
+        Listing,
         Note,
         PostProcessor,
         Recall,
@@ -335,7 +336,7 @@ class Memory:
         return await recall(self._search, self.search, query, max_tokens, options)
 
     @_public
-    async def files(self, source: str | Sequence[str] | None = None, **filters: Any) -> list[FileInfo]:
+    async def files(self, source: str | Sequence[str] | None = None, **filters: Any) -> Listing[FileInfo]:
         """Return the files that the index knows, by path, after it was brought up to date.
 
         :param source: only those with this source label, or with one of several.
@@ -352,7 +353,7 @@ class Memory:
         return tuple(label for label in map(scope.source, asked or [None]) if label is not None)
 
     @_public
-    async def entries(self, source: str | Sequence[str] | None = None, **filters: Any) -> list[StoredEntry]:
+    async def entries(self, source: str | Sequence[str] | None = None, **filters: Any) -> Listing[StoredEntry]:
         """Return the entries of all files, by path and line, after the index was brought up to date.
 
         :param source: only those of files with this source label, or with one of several; by default, archived ones
@@ -676,7 +677,7 @@ class Memory:
         return await undo(self._writer, change, dry_run=dry_run)
 
     @_public
-    async def changes(self) -> list[Change]:
+    async def changes(self) -> Listing[Change]:
         """Return the changes that `undo` can take back unless their files have changed since, the newest first."""
         from .keeping.undo import list_changes
 

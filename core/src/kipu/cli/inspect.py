@@ -33,9 +33,9 @@ async def files_command(output: Output, memory: Memory, **options: Any) -> None:
     """Bring the index up to date, and list its files."""
     filters = given(options)
     files = await memory.files(**filters)
+    output.notices(files.notices)
     if not files:
         status = await memory.status()
-        output.notices(status.notices)
         known, scope = status.sources, click.get_current_context().params["scope"]
         above = {*known, *(label.partition("/")[0] for label in known)}
         unknown = [unknown_source(source, known) for source in options["source"] if source not in above]
@@ -87,7 +87,7 @@ async def list_command(output: Output, memory: Memory, **options: Any) -> None:
     The id of an entry is a PLACE for kipu read, edit, move and forget, and for kipu remember --supersedes.
     """
     found = await memory.entries(**given(options))
-    output.notices((await memory.status()).notices)
+    output.notices(found.notices)
     if output.json:
         output.data(found)
         return

@@ -18,7 +18,7 @@ from .search import print_result
 
 if TYPE_CHECKING:
     from ..memory import Memory
-    from ..types import Change, Note, Receipt
+    from ..types import Change, Listing, Note, Receipt
 
 __all__ = [
     "edit_command",
@@ -282,7 +282,8 @@ async def undo_command(output: Output, memory: Memory, *, change: str | None, is
     output.note(f"To take that back: kipu undo {undone.undone_by}")
 
 
-def _print_changes(output: Output, changes: list[Change]) -> None:
+def _print_changes(output: Output, changes: Listing[Change]) -> None:
+    output.notices(changes.notices)
     if output.json:
         output.data(changes)
         return

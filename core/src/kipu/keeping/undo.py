@@ -7,7 +7,7 @@ import difflib
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-from ..types import Change
+from ..types import Change, Listing
 from ..workspace.text import NotTextError, decode
 from .history import UNDONE
 
@@ -35,10 +35,10 @@ async def undo(writer: Writer, name: str | None, *, dry_run: bool) -> Change:
     return _change(history, record, diff, undone_by)
 
 
-async def list_changes(writer: Writer) -> list[Change]:
+async def list_changes(writer: Writer) -> Listing[Change]:
     """Return the changes that can be taken back. See `kipu.Memory.changes`."""
     history = writer.transactions.history
-    return await asyncio.to_thread(lambda: [_change(history, record) for record in history.records()])
+    return await asyncio.to_thread(lambda: Listing(_change(history, each) for each in history.records()))
 
 
 def _change(history: History, record: Record, diff: str = "", undone_by: str | None = None) -> Change:

@@ -16,7 +16,7 @@ from ..index.filters import filters
 from ..index.queries import CHUNKS_AND_FILES
 from ..index.recovery import recovering
 from ..markdown import entries
-from ..types import StoredEntry
+from ..types import Listing, StoredEntry
 from ..workspace.paths import date_of
 from ..workspace.reader import OpenFolder
 from ..workspace.text import NotTextError, decode
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 
 @recovering
-async def list_entries(service: SearchService, query: Query) -> list[StoredEntry]:
+async def list_entries(service: SearchService, query: Query) -> Listing[StoredEntry]:
     """Return the entries that pass the filters of a query, by path and line. See `kipu.Memory.entries`.
 
     An entry passes if the chunk that it begins in does.
@@ -67,7 +67,7 @@ async def list_entries(service: SearchService, query: Query) -> list[StoredEntry
             origin = (source, date_of(path), heading)
             outdated = _outdated(entry.metadata, today)
             listed.append(StoredEntry(shown.get(full, full), *place, entry.text, *origin, entry.metadata, outdated))
-    return listed
+    return Listing(listed)
 
 
 def _read(workspace: Workspace, paths: list[str]) -> list[tuple[str, Entry]]:

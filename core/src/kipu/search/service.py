@@ -15,7 +15,7 @@ from ..index.recovery import IndexReplacedError, recovering
 from ..index.strategy_tables import indexed_strategies, tables_of
 from ..markdown import leading_headings
 from ..sqlite import sqlite_errors
-from ..types import Query, SearchResult, SearchResults
+from ..types import Listing, Query, SearchResult, SearchResults
 from ..workspace.paths import MEMORY_FOLDER
 from .pipeline import Pipeline, build_pipeline, fallback, run_pipeline
 from .query import unknown_source, unmatched_filters
@@ -172,7 +172,7 @@ class SearchService:
                 await adapter.close()
 
     @recovering
-    async def files(self, query: Query) -> list[FileInfo]:
+    async def files(self, query: Query) -> Listing[FileInfo]:
         """Return the files that the index knows. See `kipu.Memory.files`."""
         await self.synchronizer.before_search(sync=True, lenient=True)
         async with self.context.database.snapshot() as snapshot:
@@ -180,7 +180,7 @@ class SearchService:
                 file for file in await file_infos(snapshot.connection, query) if self.context.scope.sees(file.path)
             ]
             await self.add_notices(snapshot, query, found=bool(found))
-        return found
+        return Listing(found)
 
     async def _embedded(self, query: Query, pipeline: Pipeline, state: VectorState | None) -> tuple[Query, bool]:
         """Return the query with its embedding, if it can be embedded, and whether the search is degraded."""

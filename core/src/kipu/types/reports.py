@@ -2,12 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from datetime import date
+from typing import TypeVar
 
 import attrs
 
-__all__ = ["FileInfo", "IndexReport", "SkippedFile", "Status", "StoredEntry"]
+__all__ = ["FileInfo", "IndexReport", "Listing", "SkippedFile", "Status", "StoredEntry"]
+
+Item = TypeVar("Item")
+
+
+class Listing(list[Item]):
+    """A list of files, entries or changes. ``notices`` are sentences for people, such as on a tag that is not there."""
+
+    def __init__(self, items: Iterable[Item] = ()) -> None:
+        super().__init__(items)
+        self.notices: list[str] = []
 
 
 @attrs.frozen
