@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kipu.distill.facts import parse_facts
+from kipu.distill.facts import parse_facts, sentence_of
 from kipu.errors import FlusherError
 
 
@@ -49,7 +49,7 @@ from kipu.errors import FlusherError
         ('["uses ```x```"]', ["uses ```x```"]),
         ('- One.\n```json\n["two"]\n```', ["One."]),
         ('Ada uses\n```json\n{"a": 1}\n```\nhere.', ["Ada uses", '{"a": 1}', "here."]),
-        ("[Ada](ada.md) has a [[pager]].", ["[Ada](ada.md) has a [[pager]]."]),
+        ("- [Ada](ada.md) has a [[pager]].", ["[Ada](ada.md) has a [[pager]]."]),
         ("-\n```\n```\n", []),
         ("", []),
     ],
@@ -66,6 +66,17 @@ def test_facts_are_the_items_or_else_the_paragraphs(answer, facts):
 @pytest.mark.parametrize("mark", ["", "- ", "**Facts**\n\n1. "])
 def test_an_answer_that_says_nothing_is_no_fact(answer, mark):
     assert parse_facts(mark + answer) == []
+
+
+@pytest.mark.parametrize(
+    "answer",
+    ["Nothing worth remembering.", "There are no facts worth keeping.", "Nichts zu merken.", "没有需要记住的内容。",
+     "```\nThey only said hello.\n```\n", "## Facts\n\nThere is nothing worth keeping here.\n"],
+)  # fmt: skip
+def test_a_sentence_instead_of_a_list_is_no_fact(answer):
+    assert parse_facts(answer) == []
+    assert sentence_of(answer) in answer.split("\n")
+    assert parse_facts(f"- {sentence_of(answer)}") == [sentence_of(answer)]
 
 
 @pytest.mark.parametrize(

@@ -131,6 +131,15 @@ async def test_an_answer_without_facts_writes_nothing(memory, flusher, workspace
     assert list((workspace / "memory").iterdir()) == []
 
 
+async def test_a_sentence_instead_of_a_list_is_in_a_notice(memory, flusher, workspace):
+    flusher.script = ["There is nothing worth keeping here."]
+    assert await memory.flush(MESSAGES) is None
+    assert (await memory.status()).notices == [
+        'The model wrote no list but a sentence, and it was not stored: "There is nothing worth keeping here."'
+    ]
+    assert list((workspace / "memory").iterdir()) == []
+
+
 @pytest.mark.parametrize("answer", ["", "  \n", Distillation("", complete=False)])
 async def test_an_empty_answer_is_an_error(memory, flusher, answer):
     flusher.script = [answer]

@@ -19,7 +19,7 @@ from ..search.tokens import count_tokens
 from ..types import Compacted, Message
 from ..workspace.paths import ARCHIVE, MEMORY_FOLDER
 from ..workspace.scope import check_source
-from .facts import format_instructions, parse_facts
+from .facts import format_instructions
 from .model import Distiller
 
 if TYPE_CHECKING:
@@ -155,7 +155,7 @@ async def _distill(distiller: Distiller, originals: Sequence[_Original], task: s
     messages = [Message("user", f"{original.path}\n\n{original.text}") for original in originals]
     facts: dict[str, None] = {}
     for part in await distiller.split(messages, task):
-        facts |= dict.fromkeys(parse_facts(await distiller.distill(part, task)))
+        facts |= dict.fromkeys(await distiller.find_facts(part, task))
     return list(facts)
 
 

@@ -43,11 +43,15 @@ def format_instructions(template: str, today: date, more: str | None) -> str:
 def parse_facts(answer: str) -> list[str]:
     """Return the items of the list in a model's answer, Markdown or JSON, or its paragraphs if it has no list.
 
+    One line without a list is none: that is how models say, in any language, that nothing is worth keeping.
+
     :raises FlusherError: it is JSON of another shape, or cut off.
     """
     answer = answer.replace("\0", "")  # no text file has it
     if (facts := _parse_json(answer)) is not None:
         return facts
+    if sentence_of(answer):
+        return []
     parts: list[tuple[bool, list[str]]] = []  # whether it is an item, and its lines
     is_new = True
     for line in answer.replace("\r\n", "\n").split("\n"):
@@ -67,6 +71,13 @@ def parse_facts(answer: str) -> list[str]:
     facts = [fact for fact in found if not _says_nothing(fact)]
     is_why = not has_items and (len(facts) < len(found) or NOTHING in answer)  # a sentence on why there is nothing
     return [] if is_why else facts
+
+
+def sentence_of(answer: str) -> str:
+    """Return an answer that is one line of prose, where a list was to be written; "" for any other answer."""
+    lines = [line for line in map(str.strip, answer.split("\n")) if line.strip("-`*. ") and not _MARKUP.match(line)]
+    is_prose = len(lines) == 1 and not ITEM.match(lines[0]) and NOTHING not in lines[0] and not _says_nothing(lines[0])
+    return lines[0] if is_prose and _parse_json(answer) is None else ""
 
 
 def _says_nothing(text: str) -> bool:

@@ -12,7 +12,7 @@ from ..markdown import entries, format_entry, format_metadata, normalize_text
 from ..search.quotation import FENCE
 from ..types import Flushed
 from ..workspace.paths import date_of, source_of
-from .facts import format_instructions, parse_facts
+from .facts import format_instructions
 from .messages import parse_messages
 from .model import Distiller
 
@@ -123,12 +123,12 @@ async def _distill(
     for number, part in enumerate(parts):
         known = await _recall_known(recall, part, source)
         try:
-            answer = await distiller.distill(part, task + known)
+            found = await distiller.find_facts(part, task + known)
         except KipuError as error:
             if not facts:
                 raise
             return facts, type(error)(f"{error} The facts of the first {number} of {len(parts)} parts were remembered.")
-        facts = list(dict.fromkeys([*facts, *parse_facts(answer)]))
+        facts = list(dict.fromkeys([*facts, *found]))
     return facts, None
 
 

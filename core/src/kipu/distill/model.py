@@ -13,7 +13,7 @@ from ..errors import ConversationTooLongError, FlusherBusyError, FlusherError
 from ..search.tokens import count_tokens
 from ..types import Message
 from .budget import Budget
-from .facts import ITEM, NOTHING, parse_facts
+from .facts import ITEM, NOTHING, parse_facts, sentence_of
 from .messages import split_messages
 
 if TYPE_CHECKING:
@@ -63,7 +63,17 @@ class Distiller:
         await asyncio.to_thread(self._budget.check, len(parts))
         return parts
 
-    async def distill(self, messages: Sequence[Message], instructions: str, depth: int = 0) -> str:
+    async def find_facts(self, messages: Sequence[Message], instructions: str, depth: int = 0) -> list[str]:
+        """Return the facts that the model finds in messages. A notice has what it says instead of a list.
+
+        :raises FlusherError: the model gave no usable answer.
+        """
+        answer = await self._distill(messages, instructions, depth)
+        if sentence := sentence_of(answer):
+            self._notices.add(f'The model wrote no list but a sentence, and it was not stored: "{sentence}"')
+        return parse_facts(answer)
+
+    async def _distill(self, messages: Sequence[Message], instructions: str, depth: int) -> str:
         """Return the model's answer about messages, in two halves if the messages or the answer are too long.
 
         :raises FlusherError: the model gave no usable answer.
@@ -87,7 +97,7 @@ class Distiller:
             if not halves:
                 return self._without_last_line(answer.text)
         # Each half may have an introduction of its own, so each is parsed by itself.
-        facts = [fact for half in halves for fact in parse_facts(await self.distill(half, instructions, depth + 1))]
+        facts = [fact for half in halves for fact in await self.find_facts(half, instructions, depth + 1)]
         return "\n".join(f"- {fact}".replace("\n", "\n  ") for fact in facts) or NOTHING
 
     def _without_last_line(self, text: str) -> str:
