@@ -288,7 +288,7 @@ async def test_a_record_writes_nothing_outside_the_workspace_although_the_config
     assert not (tmp_path / "vault/a.md").exists()
 
 
-async def test_changes_outside_the_workspace_do_not_hide_those_that_can_be_taken_back(workspace, tmp_path):
+async def test_an_unnamed_undo_never_takes_a_change_before_one_outside_the_workspace(workspace, tmp_path):
     vault = tmp_path / "vault/a.md"
     vault.parent.mkdir()
     vault.write_text("- one\n- two\n", "utf-8")
@@ -301,11 +301,23 @@ async def test_changes_outside_the_workspace_do_not_hide_those_that_can_be_taken
             memory.edit("- zwei", path=str(vault), start=2),
             memory.edit("- eins", path="memory/link.md", start=1),
             memory.move("b.md", path=str(vault), start=1),
+            memory.remember("coffee", file=str(vault)),
         ):
-            assert (await call).change is None
+            note = await call
+            assert note.change is None
+            assert f"This change cannot be undone, because it is outside the workspace: {vault}" in note.notices
         assert [change.name for change in await memory.changes()] == [inside.change]
-        assert (await memory.undo()).name == inside.change
-    assert vault.read_text("utf-8").startswith("- zwei\n")
+        last = await memory.remember("milk", file="c.md")
+        assert (await memory.undo()).name == last.change
+        wanted = f"remember in {re.escape(str(vault))}, cannot be undone. .* remember in .*: kipu undo {inside.change}"
+        for dry_run in (True, False):
+            with pytest.raises(QueryError, match=wanted):
+                await memory.undo(dry_run=dry_run)
+        assert (await memory.undo(inside.change)).name == inside.change
+        with pytest.raises(QueryError, match=r"There is no change to undo: remember in .*a.md cannot be undone\."):
+            await memory.undo()
+    assert "zwei" in vault.read_text("utf-8")
+    assert not any(b"zwei" in record.read_bytes() for record in records(workspace))
 
 
 @pytest.mark.parametrize(
@@ -435,7 +447,22 @@ async def test_forgetting_in_a_scope_leaves_the_records_of_others(workspace):
         assert len(await bob.changes()) == 3
 
 
-async def test_what_is_forgotten_does_not_come_back(memory, workspace):
+async def test_an_unnamed_undo_never_takes_a_change_before_what_was_forgotten(memory):
     await memory.forget(path="memory/b.md", start=1)
-    with pytest.raises(QueryError, match="There is no change to undo"):
+    with pytest.raises(QueryError, match=r"There is no change to undo: forget in memory cannot be undone\."):
         await memory.undo()
+    earlier = await memory.remember("delta", file="d.md")
+    for start in (3, 1):  # the record of the first holds no text, so the second leaves it
+        await memory.forget(path="memory/b.md", start=1) if start == 1 else await memory.forget(id="t")
+    with pytest.raises(QueryError, match=f"forget in memory, .* remember in .*d.md: kipu undo {earlier.change}"):
+        await memory.undo()
+    assert [change.name for change in await memory.changes()] == [earlier.change]
+    await memory.undo(earlier.change)
+
+
+async def test_what_a_scope_forgets_is_no_change_to_another(workspace):
+    async with Memory(configured(workspace), scope="anna") as anna, Memory(configured(workspace), scope="bob") as bob:
+        note = await bob.remember("coffee", file="c.md")
+        await anna.remember("tea", file="c.md")
+        await anna.forget(path="memory/anna/c.md", start=1)
+        assert (await bob.undo()).name == note.change

@@ -259,7 +259,7 @@ async def undo_command(output: Output, memory: Memory, *, change: str | None, is
     """Take back a change: of remember, edit, move, flush or compact.
 
     Without CHANGE, the last one that was not taken back. What forget deleted does not come back, and changes of
-    files outside the workspace cannot be undone.
+    files outside the workspace cannot be undone: after either, name an earlier CHANGE.
     """
     if is_list:
         _print_changes(output, await memory.changes())

@@ -94,6 +94,8 @@ async def _forget(writer: Writer, target: Target) -> Receipt:
             "next process that opens the memory, removes it there: do not forget these lines again, they have "
             f"another text now. {error}"
         ) from error
+    finally:  # after the index is searched for words of the text: the record may have some of them
+        await asyncio.to_thread(writer.transactions.history.block, target.real)
     if not left:
         await asyncio.to_thread(mark.unlink, missing_ok=True)
     return receipt

@@ -33,6 +33,7 @@ UNDONE = "undo "
 """The first word in the kind of a change that took back another one."""
 
 _KEPT = 100
+_FORGOTTEN = "forgotten.md"  # stands for the file of a forgotten text
 _NAME = re.compile(r"[0-9]{8,}-[0-9a-f]{8}\.json")
 _KIND = re.compile(r"[a-z ]{1,40}")
 RECORD = re.compile(rf"{re.escape(HIDDEN_FOLDER)}/undo/{_NAME.pattern}")
@@ -47,16 +48,17 @@ class Patch(NamedTuple):
     """What brings one file back: the lines that a change removed, between the lines that it left.
 
     ``before`` and ``after`` are digests of the whole file, "" if there is none; ``head`` and ``tail`` the numbers of
-    bytes that were left at its beginning and end; ``mode`` its permissions, if the change removed it.
+    bytes that were left at its beginning and end; ``mode`` its permissions, if the change removed it. Of a change that
+    cannot be undone, there is the path alone.
     """
 
     path: str
-    before: str
-    after: str
-    head: int
-    tail: int
-    removed: str
-    mode: int | None
+    before: str = ""
+    after: str = ""
+    head: int = 0
+    tail: int = 0
+    removed: str = ""
+    mode: int | None = None
 
     @classmethod
     def of(cls, path: str, change: FileChange) -> Patch:
@@ -90,6 +92,11 @@ class Record(NamedTuple):
     undoes: str
     files: list[Patch]
 
+    @property
+    def is_undoable(self) -> bool:
+        """Whether it can be taken back: Kipu keeps no text that `forget` removed, nor any outside the workspace."""
+        return not any(patch == Patch(patch.path) for patch in self.files)
+
 
 class History:
     """The records of one workspace. Call it with the lock of the workspace, except for reading."""
@@ -111,7 +118,9 @@ class History:
             raise MemoryFileError(f"{self._folder} is a symbolic link. Kipu does not follow it: remove the link.")
         os.makedirs(self._folder, exist_ok=True)
         inside = f"{self._root}{os.sep}"
-        files = [Patch.of(change.real.removeprefix(inside), change) for change in changes]
+        is_undoable = all(is_inside(change.real, self._root) for change in changes)
+        named = [(change.real.removeprefix(inside), change) for change in changes]
+        files = [Patch.of(path, change) if is_undoable else Patch(path) for path, change in named]
         record = Record(secrets.token_hex(4), kind, datetime.now(UTC).isoformat(timespec="seconds"), undoes, files)
         data = json.dumps(record, ensure_ascii=False).encode("utf-8", "surrogateescape")
         write_new(self.pending, data, 0o600, durable=False)
@@ -126,6 +135,12 @@ class History:
             stale = [name for name in names if name.endswith(f"-{record.undoes}.json")]
             for name in {*stale, *names[: 1 - _KEPT]}:
                 remove(os.path.join(self._folder, name))
+
+    def block(self, real: str) -> None:
+        """Record that a text of a file was forgotten, which cannot be undone. The name of the file is left out."""
+        forgotten = FileChange(os.path.join(os.path.dirname(real), _FORGOTTEN), None, None)
+        with contextlib.suppress(OSError, MemoryFileError):  # it is forgotten all the same
+            self.keep(self.begin([forgotten], "forget", ""))
 
     def recover(self) -> None:
         """Keep the record that a killed process left, if it made the change."""
@@ -159,8 +174,9 @@ class History:
     def _is_ours(self, patch: Patch) -> bool:
         real = self.real_of(patch)
         return (
-            is_inside(real, self._root)  # a cloned workspace may bring a record, and a kipu.toml that allows it
-            and is_memory_file(self._context.workspace, real)
+            is_memory_file(self._context.workspace, real)
+            # A cloned workspace may bring a record, and a kipu.toml that allows it.
+            and (patch == Patch(patch.path) or is_inside(real, self._root))
             and patch.removed.encode("utf-8", "surrogateescape") is not None
             and _DIGEST.fullmatch(patch.before) is not None
             and _DIGEST.fullmatch(patch.after) is not None
@@ -176,7 +192,7 @@ class History:
         return self._context.workspace.name_of(self.real_of(patch))
 
     def records(self) -> Iterator[Record]:
-        """Yield the changes of which the scope sees every file, the newest first."""
+        """Yield the changes of which the scope sees every file, the newest first: also those that cannot be undone."""
         for name in reversed(self._names()):
             record = self._read(os.path.join(self._folder, name))
             if record and all(self._context.scope.sees(self.name_of(patch)) for patch in record.files):
@@ -185,17 +201,28 @@ class History:
     def find(self, name: str | None) -> Record:
         """Return a change by its name, or the last one that was not taken back.
 
-        :raises QueryError: there is none.
+        :raises QueryError: there is none, or the last one cannot be undone.
         """
+        blocked = ""
         for record in self.records():
-            if record.name == name or (name is None and not record.kind.startswith(UNDONE)):
+            if not record.is_undoable:
+                blocked = blocked or self._describe(record)
+            elif record.name == name or (name is None and not blocked and not record.kind.startswith(UNDONE)):
                 return record
+            elif name is None and not record.kind.startswith(UNDONE):
+                raise QueryError(
+                    f"The last change, {blocked}, cannot be undone. To undo the one before it, "
+                    f"{self._describe(record)}: kipu undo {record.name}"
+                )
         if name is None:
-            raise QueryError("There is no change to undo. Changes of files outside the workspace are not kept.")
+            raise QueryError(f"There is no change to undo{f': {blocked} cannot be undone' if blocked else ''}.")
         raise QueryError(
             f'There is no change "{name}". It may have been taken back, or be too old: Kipu keeps the last {_KEPT}. To '
             "list them: kipu undo --list"
         )
+
+    def _describe(self, record: Record) -> str:
+        return f"{record.kind} in {', '.join(map(self.name_of, record.files)).removesuffix(f'/{_FORGOTTEN}')}"
 
     def revert(self, record: Record) -> list[FileChange]:
         """Return what brings the files of a change back.
@@ -234,7 +261,8 @@ class History:
             if record is None:
                 is_concerned = scope.label is None
             else:
-                is_concerned = any(scope.sees(self.name_of(patch)) for patch in record.files) and any(
+                is_seen = record.is_undoable and any(scope.sees(self.name_of(patch)) for patch in record.files)
+                is_concerned = is_seen and any(
                     self.real_of(patch) == real or _has_any(patch, wanted) for patch in record.files
                 )
             if is_concerned:

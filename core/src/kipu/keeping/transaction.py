@@ -77,7 +77,7 @@ class Transactions:
                 prepare(change, steps[-1].temporary)
             for step in steps:
                 check_unchanged(step)
-            if kind and all(map(self._is_inside, steps)):
+            if kind:
                 record = self.history.begin(changes, kind, undoes)
             if len(steps) > 1:
                 self._write_journal(steps)
@@ -99,7 +99,11 @@ class Transactions:
         if record is None:
             return None
         self.history.keep(record)
-        return record.name
+        if record.is_undoable:
+            return record.name
+        outside = ", ".join(self.history.name_of(patch) for patch in record.files if os.path.isabs(patch.path))
+        self._context.notices.add(f"This change cannot be undone, because it is outside the workspace: {outside}")
+        return None
 
     def _temporary(self, change: FileChange) -> str:
         """Return where to write a file first: in ``.kipu/writing``, or beside the file if that is on another disk."""

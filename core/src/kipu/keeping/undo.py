@@ -38,7 +38,8 @@ async def undo(writer: Writer, name: str | None, *, dry_run: bool) -> Change:
 async def list_changes(writer: Writer) -> Listing[Change]:
     """Return the changes that can be taken back. See `kipu.Memory.changes`."""
     history = writer.transactions.history
-    return await asyncio.to_thread(lambda: Listing(_change(history, each) for each in history.records()))
+    undoable = (each for each in history.records() if each.is_undoable)
+    return await asyncio.to_thread(lambda: Listing(_change(history, each) for each in undoable))
 
 
 def _change(history: History, record: Record, diff: str = "", undone_by: str | None = None) -> Change:
