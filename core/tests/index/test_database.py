@@ -7,6 +7,7 @@ import contextlib
 import gc
 import os
 import sqlite3
+import stat
 import sys
 import threading
 from pathlib import Path
@@ -392,6 +393,18 @@ async def test_the_status_sets_a_damaged_index_aside(workspace, write, config):
     assert status.pending == ["memory/a.md"]
     assert "It was set aside as .kipu/index.damaged.sqlite" in status.notices[0]
     assert index.with_name("index.damaged.sqlite").read_bytes() == b"x" * 5000
+
+
+@pytest.mark.skipif(os.name == "nt", reason="permissions are those of POSIX")
+@pytest.mark.parametrize("chosen", [None, 0o755])
+async def test_the_folder_of_the_index_is_private_unless_its_mode_was_chosen(workspace, write, config, chosen):
+    write("memory/a.md", "valkey").chmod(0o600)
+    if chosen:
+        (workspace / ".kipu").mkdir()
+        (workspace / ".kipu").chmod(chosen)
+    async with Memory(config()) as memory:
+        await memory.search("valkey")
+        assert stat.S_IMODE((workspace / ".kipu").stat().st_mode) == (chosen or 0o700)
 
 
 async def test_a_search_rebuilds_a_damaged_index(workspace, write, config):

@@ -183,10 +183,10 @@ class IndexFile:
 
 
 def make_hidden_folder(folder: Path) -> None:
-    """Create ``.kipu/`` and let git ignore its content."""
+    """Create ``.kipu/``, for its owner alone: it has texts of private files. Let git ignore its content."""
     if folder.is_symlink():
         raise FileExistsError(errno.EEXIST, "it is a symbolic link", str(folder))
-    folder.mkdir(exist_ok=True)
+    folder.mkdir(mode=0o700, exist_ok=True)
     ignore = folder / ".gitignore"
     if not ignore.exists():
         from tempfile import mkstemp
