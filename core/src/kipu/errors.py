@@ -1,6 +1,7 @@
 """Everything that Kipu raises on purpose.
 
-Each class is one kind of mistake; each message says what happened, where, and what to do next::
+Each class is one kind of mistake; each message says what happened, where, and what to do next. The notices of the call
+that failed are in ``__notes__``::
 
     KipuError
     ├── ConfigurationError       an option that does not exist, or an invalid value

@@ -15,8 +15,9 @@ if TYPE_CHECKING:
 class Notices:
     """The collector of one memory.
 
-    Concurrent calls do not see each other's notices: what is added goes to the innermost `collect` of the task that
-    adds it. A notice that is added outside of any call, as by a background task, waits for the next one.
+    Calls do not see each other's notices: what is added goes to the innermost `collect` of the task that adds it, and
+    becomes a note of the error if that fails. What is added outside of any call, as by a background task, waits for the
+    next one.
     """
 
     def __init__(self) -> None:
@@ -32,12 +33,15 @@ class Notices:
     @contextlib.contextmanager
     def collect(self) -> Iterator[list[str]]:
         """Collect what is added until the end of the block, after what was waiting."""
-        collected, self._waiting = self._waiting, []
+        waiting, self._waiting = self._waiting, []
+        collected = [*waiting]
         token = self._collected.set(collected)
         try:
             yield collected
-        except BaseException:
-            self._waiting += collected  # an error has no room for them
+        except BaseException as error:
+            self._waiting = [*waiting, *self._waiting]
+            for sentence in collected[len(waiting) :]:
+                error.add_note(sentence)
             raise
         finally:
             self._collected.reset(token)

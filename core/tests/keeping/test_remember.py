@@ -8,7 +8,7 @@ from datetime import timedelta
 import attrs
 import pytest
 from entry_chunks import entries_in, lines_of, with_entries
-from redaction import configured
+from redaction import KEY, configured
 
 from kipu import FilesConfig, Memory
 from kipu.errors import (
@@ -16,6 +16,7 @@ from kipu.errors import (
     KipuError,
     MemoryFileError,
     OutsideWorkspaceError,
+    PluginFailedError,
     QueryError,
 )
 
@@ -379,3 +380,31 @@ async def test_nothing_is_added_to_a_drawing(memory, write, heading):
         await memory.move("plan.excalidraw.md", path="memory/a.md", start=1)
     assert file.read_text("utf-8") == drawing
     assert (await memory.remember("one")).duplicate_of
+
+
+@pytest.mark.parametrize("following", ["remember", "search", "status", "recall"])
+async def test_notices_of_a_failed_call_are_in_its_error_and_in_no_other_call(workspace, following):
+    async with Memory(configured(workspace)) as memory:
+        await memory.remember("coffee")
+        with pytest.raises(QueryError) as failed:
+            await memory.remember(f"the key is {KEY}", heading="No > no")
+        assert failed.value.__notes__ == ["A key was replaced."]
+        memory.register_strategy("broken", BrokenStrategy())
+        with pytest.raises(PluginFailedError) as failed:
+            await memory.search("tea " * 5000, strategy="broken")
+        assert failed.value.__notes__ == ["Of the query, only the first 10,000 characters were searched."]
+        answer = await getattr(memory, following)(*["tea"][: following != "status"])
+        assert [*getattr(answer, "results", answer).notices] == []
+
+
+async def test_what_waits_for_a_call_outlives_one_that_fails(memory):
+    memory._context.notices.add("Embedding failed.")
+    with pytest.raises(QueryError) as failed:
+        await memory.remember("")
+    assert not hasattr(failed.value, "__notes__")
+    assert "Embedding failed." in (await memory.status()).notices
+
+
+class BrokenStrategy:
+    async def search(self, query, index):
+        raise ValueError("no")
