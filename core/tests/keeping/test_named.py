@@ -167,6 +167,13 @@ async def test_equal_texts_share_an_id_which_names_all_of_them(memory, write, ve
     assert [entry.text for entry in await memory.entries()] == ["other"]
 
 
+async def test_equal_texts_that_are_forgotten_together_are_not_said_to_be_left(memory, write):
+    write("memory/d.md", "- same\n\n## Other\n\n- same\n  [tags: x]\n")
+    receipt = await memory.forget(id=(await memory.entries())[0].id, all=True)
+    assert (receipt.complete, receipt.elsewhere) == (True, [])
+    assert "2 entries have that id, and all were forgotten: memory/d.md:1, memory/d.md:5-6" in receipt.notices
+
+
 async def test_as_many_characters_are_shown_as_tell_an_id_from_others(memory, write):
     write("memory/a.md", "".join(f"- {text}\n" for text in ALIKE))
     one, other = await memory.entries()

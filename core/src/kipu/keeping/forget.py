@@ -71,7 +71,7 @@ async def forget(writer: Writer, named: Named) -> Receipt:
     async with writer.locked():
         targets = await resolve(writer.context, named)
         receipts = [await _forget(writer, target) for target in reversed(targets)]  # the lines above them stay
-    return receipts[0] if len(receipts) == 1 else _joined(receipts)
+        return receipts[0] if len(receipts) == 1 else await _joined(writer.context, targets, receipts)
 
 
 async def _forget(writer: Writer, target: Target) -> Receipt:
@@ -101,12 +101,14 @@ async def _forget(writer: Writer, target: Target) -> Receipt:
     return receipt
 
 
-def _joined(receipts: Sequence[Receipt]) -> Receipt:
+async def _joined(context: Context, targets: Sequence[Target], receipts: Sequence[Receipt]) -> Receipt:
     """Return one receipt for entries with one id. While a text was in several places, only the last one tells all."""
     last = {receipt.sha256: receipt for receipt in receipts}.values()
     traces = [trace for receipt in last for trace in receipt.traces]
-    elsewhere = [place for receipt in last for place in receipt.elsewhere]
-    notices = [f"{len(receipts)} entries have that id, and all were forgotten."]
+    texts = {_text_of_lines(target.text): None for target in targets}  # metadata may differ
+    elsewhere = [place for text in filter(None, texts) for place in await _find_elsewhere(context, text)]
+    places = ", ".join(str(target.place) for target in targets)
+    notices = [f"{len(receipts)} entries have that id, and all were forgotten: {places}"]
     return attrs.evolve(receipts[-1], traces=traces, elsewhere=elsewhere, notices=notices)
 
 
