@@ -95,6 +95,31 @@ async def test_a_search_finds_what_passes_its_filters(memory_with, filters, path
         )
 
 
+@pytest.mark.parametrize(
+    ("text", "tag", "is_tag"),
+    [
+        ("red #fff", "fff", True),
+        ("red #123", "123", False),
+        ("red #1/2", "1", False),
+        ("red #1984/film", "1984", True),
+        ("red #1984/film", "1984/film", True),
+        ("red #a1", "a1", True),
+        ("```c\n#include <red.h>\n```", "include", False),
+        ("- red\n\n  ~~~\n  #include\n  ~~~", "include", False),
+        ("~~~\nred\n~~~\n\nred #include", "include", True),
+        ("red `a #include b`", "include", False),
+        ("red ``a ` #include\nb``", "include", False),
+        ("red ` #include\n\nan ` alone", "include", True),
+        ("red `a` #include `b`", "include", True),
+        (f"red {'` `` ``` ' * 2000} #include", "include", True),
+    ],
+)
+async def test_code_and_numbers_are_no_tags(config, write, text, tag, is_tag):
+    write("memory/a.md", f"{text}\n")
+    async with Memory(config(strategy=WordStrategy())) as memory:
+        assert bool(await memory.files(tag=tag)) == is_tag
+
+
 async def test_a_tag_is_that_of_an_entry_and_not_of_its_neighbours(memory_with):
     async with memory_with(strategy=WordStrategy()) as memory:
         (result,) = await memory.search("red", tag="prompt cache")
@@ -133,6 +158,7 @@ async def test_a_property_that_changed_is_found_as_it_is_now(memory_with, write)
         ({"where": {"status": "doone"}}, 'No memory has the property "status=doone". Did you mean "status=done"?'),
         ({"where": {"statsu": "done"}}, 'No memory has the property "statsu=done". Did you mean "status=done"?'),
         ({"path": "nowhere/**"}, 'No memory has the path "nowhere/**".'),
+        ({"tag": "work", "source": "nosuch"}, 'No memory file has the source "nosuch".'),
         ({"source": ["team", "taem"], "tag": "urgent"}, 'No memory file has the source "taem". Did you mean "team"?'),
     ],
     ids=str,

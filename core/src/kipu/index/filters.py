@@ -13,7 +13,7 @@ import unicodedata
 from typing import TYPE_CHECKING, Any
 
 from ..config import are_simple
-from ..markdown import canonical
+from ..markdown import Kind, canonical, scan
 from ..workspace.paths import ARCHIVE, EXTERNAL, MEMORY_FOLDER
 from .annotations import annotation_hash
 
@@ -37,6 +37,7 @@ _HAS = (
     "{files}.id IN (SELECT file_id FROM file_properties WHERE {wanted}) OR {chunks}.id IN (SELECT chunks.id FROM "
     "metadata_properties CROSS JOIN chunks ON chunks.metadata_id = metadata_properties.metadata_id WHERE {wanted})"
 )
+_CODE_SPAN = re.compile(r"(?<![`\\])(`+)(?!`)(?:(?!\n\s*\n).){1,1000}?(?<!`)\1(?!`)", re.DOTALL)
 _LONGEST_KEY, _LONGEST_VALUE = 60, 200  # that are compared
 _MOST_VALUES = 1000  # of a file or an entry: the index stays linear in the Markdown
 
@@ -114,13 +115,24 @@ def _path_spec(pattern: str) -> Any:
 
 
 def has_inline_tag(text: str, tag: str) -> bool:
-    """Return whether a text has a tag, or one nested in it, as in ``#tag`` or ``#tag/nested``."""
-    return _inline_tag(tag).search(unicodedata.normalize("NFC", text).casefold()) is not None
+    """Return whether a text has a tag, or one nested in it, as in ``#tag`` or ``#tag/nested``, outside of code."""
+    text = unicodedata.normalize("NFC", text).casefold()
+    found = _inline_tag(tag)
+    return found.search(text) is not None and found.search(_without_code(text)) is not None
+
+
+def _without_code(text: str) -> str:
+    lines = text.split("\n")
+    for block in scan(lines):
+        if block.kind is Kind.FENCE:
+            lines[block.start : block.end] = [""] * (block.end - block.start)
+    return _CODE_SPAN.sub("``", "\n".join(lines))
 
 
 @functools.lru_cache(maxsize=100)
 def _inline_tag(tag: str) -> re.Pattern[str]:
-    return re.compile(rf"(?<!\S)#{re.escape(tag)}(?![-\w\u0300-\u036f\u0900-\u0963\u0971-\u0df3\u0e31-\u0e4e])")
+    nested = "" if re.search(r"[^\d/]", tag) else r"(?=[\w/-]*[^\W\d])"  # a number alone is none
+    return re.compile(rf"(?<!\S)#{re.escape(tag)}(?![-\w\u0300-\u036f\u0900-\u0963\u0971-\u0df3\u0e31-\u0e4e]){nested}")
 
 
 # --- Properties ----------------------------------------------------------------------------------------------------

@@ -205,14 +205,15 @@ class SearchService:
 
     async def add_notices(self, snapshot: Snapshot, query: Query, *, found: bool) -> None:
         """Say if there is no such source, tag or property, or no memory at all."""
+        unknown: list[str] = []
         if query.sources and self.context.scope.label is None:
             known = await sources(snapshot.connection)
             above = {label.partition("/")[0] for label in known}  # archive, external
-            for source in query.sources:
-                if source not in known and source not in above:
-                    self.context.notices.add(unknown_source(source, known))
+            unknown = [source for source in query.sources if source not in known and source not in above]
+            self.context.notices.add(*(unknown_source(source, known) for source in unknown))
         if not found:
-            self.context.notices.add(*await unmatched_filters(snapshot.connection, query))
+            if not unknown:
+                self.context.notices.add(*await unmatched_filters(snapshot.connection, query))
             if not self.context.workspace.has_memory:
                 self.context.notices.add(no_memory(self.context.workspace.root))
 
