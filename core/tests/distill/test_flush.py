@@ -177,7 +177,7 @@ REVIEWED = {
     FACTS: None,
     "- One.\n\n- Two,\n  in two lines:\n\n  ```\n  x\n  ```\n": None,
     "- One.\r\n- Two.\r\n": "- One.\n- Two.",
-    "* [ ] A task.\n1. None\n": "- [ ] A task.\n- None",
+    "* [ ] A task.\n1. Two\n": "- [ ] A task.\n- Two",
     "Ada has the pager.": "- Ada has the pager.",
     "- One.\n  [tags: x]": "- One.\n  \\[tags: x]",
 }
@@ -207,6 +207,12 @@ async def test_a_dry_run_that_is_applied_writes_what_flush_writes(memory, flushe
     await memory.undo()
     assert (await memory.apply_flush(str(would))).text == would.text
     assert today_file.read_text("utf-8") == written
+
+
+@pytest.mark.parametrize("answer", ["None.", "- none", "NOTHING_TO_REMEMBER", "Nichts."])
+async def test_a_list_that_says_nothing_is_not_applied(memory, answer):
+    assert await memory.apply_flush(f"{answer}\n") is None
+    assert (await memory.apply_flush(f"{FACTS}\n- None.\n")).text == FACTS
 
 
 async def test_what_is_remembered_already_or_empty_is_not_applied(memory):

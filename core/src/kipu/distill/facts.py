@@ -68,7 +68,7 @@ def parse_facts(answer: str) -> list[str]:
         is_new = False
     has_items = any(is_item for is_item, _ in parts)
     found = ["\n".join(lines) for is_item, lines in parts if is_item or not has_items]
-    facts = [fact for fact in found if not _says_nothing(fact)]
+    facts = [fact for fact in found if not says_nothing(fact)]
     is_why = not has_items and (len(facts) < len(found) or NOTHING in answer)  # a sentence on why there is nothing
     return [] if is_why else facts
 
@@ -76,11 +76,11 @@ def parse_facts(answer: str) -> list[str]:
 def sentence_of(answer: str) -> str:
     """Return an answer that is one line of prose, where a list was to be written; "" for any other answer."""
     lines = [line for line in map(str.strip, answer.split("\n")) if line.strip("-`*. ") and not _MARKUP.match(line)]
-    is_prose = len(lines) == 1 and not ITEM.match(lines[0]) and NOTHING not in lines[0] and not _says_nothing(lines[0])
+    is_prose = len(lines) == 1 and not ITEM.match(lines[0]) and NOTHING not in lines[0] and not says_nothing(lines[0])
     return lines[0] if is_prose and _parse_json(answer) is None else ""
 
 
-def _says_nothing(text: str) -> bool:
+def says_nothing(text: str) -> bool:
     """Return whether an item says that nothing is worth keeping, or nothing at all."""
     plain = text.strip("-`*_.!\"'() \t\n。！").casefold().replace("_", " ")
     return plain.startswith(_NOTHING) or plain in _NOTHINGS
@@ -103,7 +103,7 @@ def _parse_json(answer: str) -> list[str] | None:
         if around:
             return None  # a text that quotes JSON
         raise FlusherError(f"The model's answer is JSON and no list of texts: {error}. Nothing was written.") from None
-    return [fact for fact in facts if not _says_nothing(fact)]
+    return [fact for fact in facts if not says_nothing(fact)]
 
 
 def _texts_of(found: Any) -> Iterator[str]:

@@ -12,7 +12,7 @@ from ..markdown import entries, format_entry, format_metadata, normalize_text
 from ..search.quotation import FENCE
 from ..types import Flushed
 from ..workspace.paths import date_of, source_of
-from .facts import format_instructions
+from .facts import format_instructions, says_nothing
 from .messages import parse_messages
 from .model import Distiller
 
@@ -88,7 +88,8 @@ async def apply_flush(
         raise QueryError(f"reviewed must be the list of a dry run, not {type(reviewed).__name__}.")
     path, real = await _destination(writer, source, file)
     lines = reviewed.replace("\r\n", "\n").split("\n")
-    texts = ["\n".join([entry.text, format_metadata(entry.metadata)]) for entry in entries(lines)]
+    found = [entry for entry in entries(lines) if not says_nothing(entry.text)]
+    texts = ["\n".join([entry.text, format_metadata(entry.metadata)]) for entry in found]
     notes = await _write(writer, [await writer.filter(normalize_text(text), path) for text in texts], path, real)
     return _flushed([note.text for note in notes], path, notes)
 
