@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from ..errors import KipuError
 from ..markdown import Entry, canonical, entries, format_entry
+from ..search.validity import expiry
 from ..sqlite import in_batches
 from ..types import Place
 from .files import read_file
@@ -77,13 +78,16 @@ def _as_entry(text: str) -> str:
 
 
 async def is_superseded(context: Context, candidates: Candidates, text: str, *, again: bool) -> bool:
-    """Return whether something superseded an entry that says exactly that. If so, a notice names it."""
-    for _, entry in candidates.get(_as_entry(text), ()):
+    """Return whether something superseded an entry that says exactly that. A notice names it, or an expired entry."""
+    for path, entry in candidates.get(_as_entry(text), ()):
         if by := entry.metadata.get("superseded_by"):
             place = await find_entry(context, by)
             by, outcome = f"{by} ({place})" if place else by, "is believed again beside it" if again else "was left out"
             context.notices.add(f'"{text[:_SHOWN_CHARACTERS]}" was superseded by {by}, and {outcome}.')
             return True
+        if until := expiry(entry.metadata, context.config.today()):
+            place = Place(path, entry.start_line, entry.end_line)
+            context.notices.add(f'"{text[:_SHOWN_CHARACTERS]}" is in {place} too, {until[0]}.')
     return False
 
 
