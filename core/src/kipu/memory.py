@@ -668,8 +668,7 @@ class Memory:
         :param change: its name, as `Note.change` has it; by default the last one that was not taken back.
         :param dry_run: whether to change nothing, and to return what would be changed.
         :return: the change that was taken back; ``diff`` is what that did to the files.
-        :raises QueryError: there is no such change, among the last 100 of the workspace and those that the scope sees;
-            or none is named, and the last one cannot be undone.
+        :raises QueryError: there is no such change, among the last 100 of the workspace and those that the scope sees.
         :raises FileChangedError: one of its files has changed since. Nothing was changed.
         :raises MemoryFileError: a file cannot be written.
         """

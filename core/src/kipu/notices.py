@@ -16,8 +16,7 @@ class Notices:
     """The collector of one memory.
 
     Calls do not see each other's notices: what is added goes to the innermost `collect` of the task that adds it, and
-    becomes a note of the error if that fails. What is added outside of any call, as by a background task, waits for the
-    next one.
+    becomes a note of the error if that fails. What a background task adds, outside of any call, waits for the next one.
     """
 
     def __init__(self) -> None:

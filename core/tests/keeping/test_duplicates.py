@@ -179,5 +179,5 @@ async def test_an_expired_text_may_be_remembered_again(memory):
     note = await memory.remember("The office is closed.")
     assert note.duplicate_of is None
     day = memory.config.today().isoformat()
-    assert note.notices == [f'"The office is closed." is in memory/{day}.md:3-4 too, valid until 2001-01-01.']
+    assert note.notices == [f'"The office is closed." is in memory/{day}.md:3 too, valid until 2001-01-01.']
     assert (await memory.remember("The office is closed.")).duplicate_of is not None

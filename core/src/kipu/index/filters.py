@@ -117,8 +117,7 @@ def _path_spec(pattern: str) -> Any:
 def has_inline_tag(text: str, tag: str) -> bool:
     """Return whether a text has a tag, or one nested in it, as in ``#tag`` or ``#tag/nested``, outside of code."""
     text = unicodedata.normalize("NFC", text).casefold()
-    found = _inline_tag(tag)
-    return found.search(text) is not None and found.search(_without_code(text)) is not None
+    return bool(_inline_tag(tag).search(text) and _inline_tag(tag).search(_without_code(text)))
 
 
 def _without_code(text: str) -> str:

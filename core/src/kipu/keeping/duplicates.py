@@ -86,8 +86,7 @@ async def is_superseded(context: Context, candidates: Candidates, text: str, *, 
             context.notices.add(f'"{text[:_SHOWN_CHARACTERS]}" was superseded by {by}, and {outcome}.')
             return True
         if until := expiry(entry.metadata, context.config.today()):
-            place = Place(path, entry.start_line, entry.end_line)
-            context.notices.add(f'"{text[:_SHOWN_CHARACTERS]}" is in {place} too, {until[0]}.')
+            context.notices.add(f'"{text[:_SHOWN_CHARACTERS]}" is in {path}:{entry.start_line} too, {until[0]}.')
     return False
 
 

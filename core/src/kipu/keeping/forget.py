@@ -107,8 +107,8 @@ async def _joined(context: Context, targets: Sequence[Target], receipts: Sequenc
     traces = [trace for receipt in last for trace in receipt.traces]
     texts = {_text_of_lines(target.text): None for target in targets}  # metadata may differ
     elsewhere = [place for text in filter(None, texts) for place in await _find_elsewhere(context, text)]
-    places = ", ".join(str(target.place) for target in targets)
-    notices = [f"{len(receipts)} entries have that id, and all were forgotten: {places}"]
+    places = (str(target.place) for target in targets)
+    notices = [f"{len(receipts)} entries have that id, and all were forgotten: {', '.join(places)}"]
     return attrs.evolve(receipts[-1], traces=traces, elsewhere=elsewhere, notices=notices)
 
 

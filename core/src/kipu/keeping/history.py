@@ -118,9 +118,8 @@ class History:
             raise MemoryFileError(f"{self._folder} is a symbolic link. Kipu does not follow it: remove the link.")
         os.makedirs(self._folder, exist_ok=True)
         inside = f"{self._root}{os.sep}"
-        is_undoable = all(is_inside(change.real, self._root) for change in changes)
-        named = [(change.real.removeprefix(inside), change) for change in changes]
-        files = [Patch.of(path, change) if is_undoable else Patch(path) for path, change in named]
+        make = Patch.of if all(is_inside(each.real, self._root) for each in changes) else lambda path, _: Patch(path)
+        files = [make(change.real.removeprefix(inside), change) for change in changes]
         record = Record(secrets.token_hex(4), kind, datetime.now(UTC).isoformat(timespec="seconds"), undoes, files)
         data = json.dumps(record, ensure_ascii=False).encode("utf-8", "surrogateescape")
         write_new(self.pending, data, 0o600, durable=False)
@@ -174,9 +173,9 @@ class History:
     def _is_ours(self, patch: Patch) -> bool:
         real = self.real_of(patch)
         return (
-            is_memory_file(self._context.workspace, real)
             # A cloned workspace may bring a record, and a kipu.toml that allows it.
-            and (patch == Patch(patch.path) or is_inside(real, self._root))
+            (is_inside(real, self._root) or patch == Patch(patch.path))
+            and is_memory_file(self._context.workspace, real)
             and patch.removed.encode("utf-8", "surrogateescape") is not None
             and _DIGEST.fullmatch(patch.before) is not None
             and _DIGEST.fullmatch(patch.after) is not None
@@ -210,9 +209,9 @@ class History:
             elif record.name == name or (name is None and not blocked and not record.kind.startswith(UNDONE)):
                 return record
             elif name is None and not record.kind.startswith(UNDONE):
+                before = f"{record.name} ({self._describe(record)})"
                 raise QueryError(
-                    f"The last change, {blocked}, cannot be undone. To undo the one before it, "
-                    f"{self._describe(record)}: kipu undo {record.name}"
+                    f"The last change, {blocked}, cannot be undone. For the one before: kipu undo {before}"
                 )
         if name is None:
             raise QueryError(f"There is no change to undo{f': {blocked} cannot be undone' if blocked else ''}.")
@@ -258,11 +257,10 @@ class History:
         for name in self._names():
             path, scope = os.path.join(self._folder, name), self._context.scope
             record = self._read(path)
-            if record is None:
-                is_concerned = scope.label is None
+            if record is None or not record.is_undoable:
+                is_concerned = record is None and scope.label is None
             else:
-                is_seen = record.is_undoable and any(scope.sees(self.name_of(patch)) for patch in record.files)
-                is_concerned = is_seen and any(
+                is_concerned = any(scope.sees(self.name_of(patch)) for patch in record.files) and any(
                     self.real_of(patch) == real or _has_any(patch, wanted) for patch in record.files
                 )
             if is_concerned:

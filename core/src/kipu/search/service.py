@@ -211,11 +211,10 @@ class SearchService:
             above = {label.partition("/")[0] for label in known}  # archive, external
             unknown = [source for source in query.sources if source not in known and source not in above]
             self.context.notices.add(*(unknown_source(source, known) for source in unknown))
-        if not found:
-            if not unknown:
-                self.context.notices.add(*await unmatched_filters(snapshot.connection, query))
-            if not self.context.workspace.has_memory:
-                self.context.notices.add(no_memory(self.context.workspace.root))
+        if not found and not unknown:
+            self.context.notices.add(*await unmatched_filters(snapshot.connection, query))
+        if not found and not self.context.workspace.has_memory:
+            self.context.notices.add(no_memory(self.context.workspace.root))
 
 
 def no_memory(root: Path) -> str:
