@@ -112,6 +112,24 @@ async def test_near_duplicates_are_kept_and_reported(memory, workspace):
     assert list(third.similar) == []
 
 
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        ("We ship on Friday", "We ship on Friday."),
+        (
+            "Jonas works from Lisbon and is offline on Fridays.",
+            "Jonas works from Lisbon, and is offline on Fridays!",
+        ),
+        ("The port is 8080.", "The port is 9090."),
+        ("Jonas is unavailable on each Friday of May.", "Jonas is unreachable on each Friday of May."),
+    ],
+)
+async def test_near_duplicates_are_found_whichever_word_or_mark_differs(memory, first, second):
+    await memory.remember("The cat is black.", file="a.md")
+    note = await memory.remember(first, file="b.md")
+    assert [*map(str, (await memory.remember(second, file="c.md")).similar)] == [str(note.place)]
+
+
 async def test_near_duplicates_of_a_script_without_spaces_are_reported(memory):
     await memory.remember("\u6771\u4eac\u306e\u4e8b\u52d9\u6240\u306f\u4e09\u968e\u306b\u3042\u308a\u307e\u3059")
     note = await memory.remember("\u6771\u4eac\u306e\u4e8b\u52d9\u6240\u306f\u56db\u968e\u306b\u3042\u308a\u307e\u3059")

@@ -16,12 +16,14 @@ from .files import read_file
 from .supersede import find_entry
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     from ..context import Context
 
-# From this share of common words on, two entries say nearly the same.
+# From this share of common words on, two entries say nearly the same; or if one word of at least four is another.
 _SIMILAR = 0.7
+_FEWEST_COMMON = 3
+_PUNCTUATION = ".,;:!?\"'()[]*_`"
 _MAX_SIMILAR = 5
 # Chunkers cut words that are longer than a chunk: the index does not have those as one.
 _LONGEST_WORD = 40
@@ -30,11 +32,13 @@ _SHOWN_CHARACTERS = 80
 Candidates = dict[str, list[tuple[str, Entry]]]  # by the texts as they are compared, with the paths of the files
 
 
-async def find_candidates(context: Context, texts: Iterable[str], source: str) -> Candidates:
-    """Return the entries of the files of a source in which any of some texts may be found."""
-    paths: set[str] = set()
+async def find_candidates(context: Context, texts: Sequence[str], source: str, *, similar: bool = False) -> Candidates:
+    """Return the entries of the files of a source in which any of some texts, or a similar one, may be found."""
+    paths, words = set[str](), set(map(probe_word, texts))
+    if similar:  # their longest word may be the one that differs
+        words |= {probe_word(text.replace(probe_word(text), " ")) for text in texts} - {""}
     async with context.database.reader() as connection:
-        for marks, batch in in_batches(list(set(map(probe_word, texts)))):
+        for marks, batch in in_batches(list(words)):
             rows = await connection.execute_fetchall(
                 f"WITH words(word) AS (VALUES {marks.replace('?', '(?)')}) SELECT path FROM files WHERE source = ? AND "
                 "EXISTS (SELECT 1 FROM chunks CROSS JOIN words ON instr(text, word) WHERE file_id = files.id)",
@@ -56,7 +60,7 @@ def _read_entries(context: Context, paths: Sequence[str]) -> Candidates:
 
 def probe_word(text: str) -> str:
     """Return the longest word of a text that can be looked up in the chunks of an index; "" if there is none."""
-    words = [word for word in text.split() if word.isascii() and len(word) <= _LONGEST_WORD]
+    words = [word.strip(_PUNCTUATION) for word in text.split() if word.isascii() and len(word) <= _LONGEST_WORD]
     return max(words, key=len, default="")
 
 
@@ -119,7 +123,7 @@ def find_similar(candidates: Candidates, text: str) -> list[Place]:
         others = _words(said)
         common = len(words & others)
         share = common / (len(words) + len(others) - common)
-        if share >= _SIMILAR:
+        if share >= _SIMILAR or (common >= _FEWEST_COMMON and max(len(words), len(others)) == common + 1):
             places += [Place(path, entry.start_line, entry.end_line, round(share, 3)) for path, entry in found]
     return sorted(places, key=lambda place: -place.similarity)[:_MAX_SIMILAR]
 
@@ -128,7 +132,7 @@ def _words(text: str) -> set[str]:
     """Return the words of a text by which it is compared; of scripts without spaces, pairs of letters."""
     words = set()
     for word in canonical(text).casefold().split():
-        bare = word.strip(".,;:!?\"'()[]*_`")
+        bare = word.strip(_PUNCTUATION)
         if bare.isascii() or len(bare) < 3 or not any("\u2e80" <= char <= "\uffdc" for char in bare):
             words.add(bare)
         else:

@@ -79,7 +79,7 @@ async def remember(
             return Note(path, new[0].start_line, new[-1].end_line, text, change=new[0].change)
         text = texts[0]  # of a list that is remembered already
         old = None if supersedes is None else await resolve_place(context, supersedes)
-        candidates = await find_candidates(context, [text], context.workspace.source_of(path))
+        candidates = await find_candidates(context, [text], context.workspace.source_of(path), similar=True)
         if duplicate := await asyncio.to_thread(find_duplicate, candidates, text, known, today):
             return await _keep_duplicate(writer, text, duplicate, old, known)
         if old is not None:
