@@ -69,6 +69,18 @@ async def test_a_file_without_lines_is_not_taken_for_a_chunk(notebook, workspace
             await notebook.remember("new", supersedes=name)
 
 
+@pytest.mark.parametrize("text", ["Ada likes tea.", "Ada likes:\n- tea\n- cake", "Ada likes\ntea.", "```\ntea\n```"])
+async def test_what_is_expected_may_be_the_text_that_lists_and_results_give(notebook, workspace, text):
+    note = await notebook.remember(text, metadata={"tags": "food"})
+    (entry,) = await notebook.entries()
+    in_file = await notebook.read(id=note.id)
+    for expected in (entry.text, f"- {entry.text}", in_file.rpartition("\n")[0], in_file):
+        assert (await notebook.edit(in_file, id=note.id, expected=expected)).replaced == ""
+    for expected in ("", "tea", entry.text + " More.", f"- {entry.text}\n  [tags: drinks]"):
+        with pytest.raises(FileChangedError, match="does not say what was expected"):
+            await notebook.edit("Bob likes cake.", id=note.id, expected=expected)
+
+
 async def test_lines_that_say_something_unexpected_are_not_changed(notebook, workspace):
     file = workspace / "memory/a.md"
     file.write_text("- new on top\n- zebra\n- lion\n", "utf-8")

@@ -67,7 +67,7 @@ async def resolve(context: Context, named: Named, *, any_name: bool = False) -> 
         targets = [await _resolve_chunk(context, chunk)]
     else:
         targets = await _resolve_id(context, id or "")
-    if expected is not None and _comparable("\n".join(target.text for target in targets)) != _comparable(expected):
+    if expected is not None and not _says("\n".join(target.text for target in targets), _comparable(expected)):
         raise FileChangedError(
             f"{targets[0].place} does not say what was expected. Nothing was changed. Read it again and retry."
         )
@@ -155,6 +155,15 @@ async def ids_of(context: Context, found: Iterable[tuple[str, Entry]]) -> list[s
         async with context.database.reader() as connection:
             shown = await shown_ids(connection, derived, context.scope.sources)
     return [explicit or shown.get(full, full[:8]) for explicit, full in pairs]
+
+
+def _says(text: str, expected: str) -> bool:
+    """Return whether lines are what was expected: as they are, or entries without their metadata, or also the mark."""
+    found, given = (entries(each.split("\n")) for each in (text, expected))
+    said = "\n".join(entry.text for entry in found)
+    is_same = [entry.text for entry in found] == [entry.text for entry in given]
+    is_same = (is_same and not any(entry.metadata for entry in given)) or expected in (said, f"- {said}")
+    return _comparable(text) == expected or (bool(found) and is_same)
 
 
 def _comparable(text: str) -> str:
