@@ -42,6 +42,8 @@ from kipu.errors import FlusherError
         ('{"decisions": [], "plans": []}', []),
         ('["One.\\u0000", "\\u0000"]', ["One."]),
         ("- One.\0\n- \0", ["One."]),
+        ("- One\ud83e.", ["One."]),
+        ('["One\\ud83e."]', ["One."]),
         ('```\n{"text": "One."}\n```', ["One."]),
         ("[]", []),
         ('{"facts": []}', []),

@@ -234,12 +234,20 @@ async def test_what_no_text_file_has_is_refused(memory, workspace, text):
     assert list((workspace / "memory").iterdir()) == []
 
 
-async def test_half_a_surrogate_pair_does_not_harm_the_file(memory, workspace):
-    note = await memory.remember("broken \ud83e emoji", metadata={"origin": "half \udda6"})
-    assert "emoji" in (workspace / note.path).read_text("utf-8")
-    note = await memory.edit("broken \ud83e again", path=note.path, start=note.start_line, end=note.end_line)
-    assert lines_of(workspace / note.path)[2] == f"- {note.text}"
-    assert len(await memory.search("again")) == 1
+async def test_half_a_surrogate_pair_is_refused_wherever_a_text_is_taken(memory, workspace):
+    note = await memory.remember("whole \U0001f9a6 emoji")
+    before = (workspace / note.path).read_bytes()
+    for call in (
+        memory.remember("cut \ud83e emoji"),
+        memory.remember("cut", metadata={"origin": "half \udda6"}),
+        memory.remember("cut", tags="\ud83e"),
+        memory.remember("cut", heading="half \ud83e"),
+        memory.edit("cut \ud83e emoji", id=note.id),
+        memory.apply_flush("- cut \ud83e emoji"),
+    ):
+        with pytest.raises(QueryError, match=r"has half a character .*, which no text file has"):
+            await call
+    assert (workspace / note.path).read_bytes() == before
 
 
 # --- metadata ------------------------------------------------------------------------------------------------------

@@ -191,6 +191,27 @@ async def test_a_forgotten_successor_is_reported_as_missing(notebook):
     assert outdated == f"superseded by {new.id}, which does not exist"
 
 
+async def test_a_notice_names_the_copies_of_what_is_superseded(memory):
+    copies = [await memory.remember("The cache is Redis.", source=source) for source in ("one", "two", "three")]
+    note = await memory.remember("The cache is Valkey.", source="one", supersedes=copies[0].id)
+    assert f"What was superseded is also said in {copies[2].place}, {copies[1].place}." in note.notices
+    note = await memory.remember("The cache is Valkey.", source="one", supersedes=str(copies[1].place))
+    assert (note.duplicate_of is not None, list(note.notices)) == (
+        True,
+        [f"What was superseded is also said in {copies[2].place}."],
+    )
+    note = await memory.remember("The cache is Valkey.", source="one", supersedes=str(copies[2].place))
+    assert not any("also said" in notice for notice in note.notices)
+
+
+async def test_copies_beyond_the_scope_are_not_named(workspace):
+    async with Memory(configured(workspace), scope="alice") as alice, Memory(configured(workspace), scope="bob") as bob:
+        old = await alice.remember("The cache is Redis.")
+        await bob.remember("The cache is Redis.")
+        note = await alice.remember("The cache is Valkey.", supersedes=old.id)
+    assert not any("also said" in notice for notice in note.notices)
+
+
 # --- as of a day ---------------------------------------------------------------------------------------------------
 
 
@@ -207,6 +228,18 @@ async def test_a_search_may_ask_what_was_valid_on_a_day(memory, write):
     assert await believed("2026-06-01") == [("2026-03-01", False), ("2026-01-10", True)]
     assert await believed("2026-06-02") == [("2026-03-01", True), ("2026-01-10", True)]
     assert await believed(None) == [("2026-03-01", True), ("2026-01-10", True)]
+
+
+@pytest.mark.parametrize("is_there", [False, True])
+async def test_a_correction_counts_from_the_day_of_its_file(memory, write, workspace, is_there):
+    old = write("memory/2026-01-10.md", "- The cache is Redis.\n")
+    if is_there:
+        write("memory/2026-03-01.md", "- The cache is Valkey.\n")
+    new = await memory.remember("The cache is Valkey.", file="2026-03-01.md", supersedes="memory/2026-01-10.md:1")
+    assert f"[superseded_by: {new.id}; valid_until: 2026-03-01]" in old.read_text("utf-8")
+    for day, path in (("2026-02-28", "memory/2026-01-10.md"), ("2026-03-01", new.path), ("2026-03-02", new.path)):
+        found = await memory.search("cache", as_of=day)
+        assert [result.path for result in found if not result.outdated] == [path]
 
 
 async def test_a_successor_in_an_evergreen_file_was_unknown_before_it_superseded(memory, write):

@@ -13,7 +13,7 @@ from ..index.recovery import recovering
 from ..markdown import canonical, entries, normalize_text
 from ..types import Note, Place
 from ..workspace.text import TextFile
-from .duplicates import find_copy
+from .duplicates import find_copies
 from .edits import append, dedent, remove, reword
 from .files import read_file
 from .named import Named, ids_of, resolve
@@ -48,7 +48,7 @@ async def edit(writer: Writer, text: str, named: Named) -> Note:
     normalize_text(text)  # refuse what cannot be written before looking for the target
     if named.is_whole_file:
         raise QueryError("Name the lines to replace, an id or a chunk. A whole file cannot be replaced.")
-    text = text.encode("utf-8", "replace").decode("utf-8").replace("\r\n", "\n").replace("\r", "\n").strip("\n")
+    text = text.replace("\r\n", "\n").replace("\r", "\n").strip("\n")
     async with writer.locked():
         targets = await resolve(writer.context, named)
         text = await writer.filter(text, targets[0].path, where="In the new text: ")
@@ -57,11 +57,13 @@ async def edit(writer: Writer, text: str, named: Named) -> Note:
         await writer.index(*(target.path for target in targets))
         (name,) = await find_chunks_at(writer, [place])
         id, copy = await _single_id(writer.context, place, found), None
+        source = writer.context.workspace.source_of(place.path)
         if change == "":
             writer.context.notices.add("Nothing was changed: that is what is there.")
         elif len(targets) > 1:
             writer.context.notices.add(f"{len(targets)} entries have that id, and all were changed.")
-        elif id and (copy := await find_copy(writer.context, place.path, found[0])):
+        elif id and (copies := await find_copies(writer.context, place.path, found[0], source)):
+            copy = copies[0]
             writer.context.notices.add(f"{copy} says the same.")
     replaced, lines = "" if change == "" else targets[0].text, (place.start_line, place.end_line)
     return Note(place.path, *lines, text, name, copy, id=id, replaced=replaced, change=change or None)

@@ -32,19 +32,22 @@ _SHOWN_CHARACTERS = 80
 Candidates = dict[str, list[tuple[str, Entry]]]  # by the texts as they are compared, with the paths of the files
 
 
-async def find_candidates(context: Context, texts: Sequence[str], source: str, *, similar: bool = False) -> Candidates:
-    """Return the entries of the files of a source in which any of some texts, or a similar one, may be found."""
+async def find_candidates(
+    context: Context, texts: Sequence[str], source: str | None, *, similar: bool = False
+) -> Candidates:
+    """Return the entries of the files of a source, or of all, in which any of some texts or a similar one may be."""
     paths, words = set[str](), set(map(probe_word, texts))
     if similar:  # their longest word may be the one that differs
         words |= {probe_word(text.replace(probe_word(text), " ")) for text in texts} - {""}
     async with context.database.reader() as connection:
         for marks, batch in in_batches(list(words)):
             rows = await connection.execute_fetchall(
-                f"WITH words(word) AS (VALUES {marks.replace('?', '(?)')}) SELECT path FROM files WHERE source = ? AND "
-                "EXISTS (SELECT 1 FROM chunks CROSS JOIN words ON instr(text, word) WHERE file_id = files.id)",
+                f"WITH words(word) AS (VALUES {marks.replace('?', '(?)')}) SELECT path FROM files WHERE "
+                "source = ifnull(?, source) AND EXISTS "
+                "(SELECT 1 FROM chunks CROSS JOIN words ON instr(text, word) WHERE file_id = files.id)",
                 (*batch, source),
             )
-            paths.update(row[0] for row in rows)
+            paths.update(row[0] for row in rows if context.scope.sees(row[0]))
     return await asyncio.to_thread(_read_entries, context, sorted(paths))
 
 
@@ -94,12 +97,15 @@ async def is_superseded(context: Context, candidates: Candidates, text: str, *, 
     return False
 
 
-async def find_copy(context: Context, path: str, entry: Entry) -> Place | None:
-    """Return where else the source of a file says what an entry of that file says."""
-    candidates = await find_candidates(context, [entry.text], context.workspace.source_of(path))
-    others = {text: [each for each in found if each != (path, entry)] for text, found in candidates.items()}
-    copy = find_duplicate(others, entry.text, entry.metadata, context.config.today())
-    return Place(copy[0], copy[1].start_line, copy[1].end_line) if copy else None
+async def find_copies(context: Context, path: str, entry: Entry, source: str | None) -> list[Place]:
+    """Return where else a source, or all that the scope sees, says what an entry of a file says, and believes it."""
+    found = (await find_candidates(context, [entry.text], source)).get(canonical(entry.text), ())
+    today = context.config.today()
+    return [
+        Place(name, each.start_line, each.end_line)
+        for name, each in found
+        if (name, each) != (path, entry) and not _is_outdated(each, entry.metadata, today)
+    ]
 
 
 def _is_outdated(entry: Entry, new: Mapping[str, str], today: date) -> bool:

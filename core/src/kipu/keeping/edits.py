@@ -17,6 +17,7 @@ from ..markdown import (
     read_metadata,
     scan,
 )
+from ..markdown.entry import check_characters
 from .sections import sections, sections_named
 from .targets import check_target
 
@@ -39,9 +40,10 @@ def check_heading(heading: Any) -> str:
     """
     title = heading.strip() if isinstance(heading, str) else ""
     title = heading_title(title if heading_level(title) <= 6 else f"# {title}")
-    if not title or len(title.splitlines()) > 1 or "\0" in title:
+    if not title or len(title.splitlines()) > 1:
         raise QueryError(f"A heading is a text of one line, not {heading!r}.")
-    return title.encode("utf-8", "replace").decode("utf-8")
+    check_characters("The heading", title)
+    return title
 
 
 def append(

@@ -8,11 +8,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from ..errors import FileChangedError, QueryError
 from ..index.recovery import recovering
 from ..markdown import canonical, check_metadata, entries, format_entry, normalize_text
+from ..markdown.entry import check_characters
+from ..search.duplicates import list_places
 from ..search.query import texts_of
 from ..search.quotation import without_recalled
 from ..types import Note, Place
+from ..workspace.paths import date_of
 from ..workspace.text import TextFile
-from .duplicates import find_candidates, find_duplicate, find_similar, is_superseded
+from .duplicates import find_candidates, find_copies, find_duplicate, find_similar, is_superseded
 from .edits import append, check_heading, dedent
 from .files import read_file
 from .named import ids_of, resolve_place
@@ -59,6 +62,7 @@ async def remember(
     context, today = writer.context, writer.context.config.today()
     texts, known = _items(_new_text(context, normalize_text(text))), check_metadata(metadata)
     if given := texts_of("tags", tags, "a tag such as infrastructure"):
+        check_characters("A tag", "".join(tags or ()))
         known |= check_metadata({"tags": [*filter(None, [known.get("tags")]), *given]})
     if len(texts) > 1 and (supersedes is not None or "id" in known):
         raise QueryError("A list becomes several entries. Give an id, or what is superseded, with one of them alone.")
@@ -94,6 +98,7 @@ async def remember(
             first = old.text.strip().split("\n")[0][:_SHOWN_CHARACTERS]
             context.notices.add(f"It supersedes {old.place}: {first}")
         await writer.index(path, *([old.path] if old else []))
+        await _note_copies(context, old)
         (chunk,), (id,) = await find_chunks_at(writer, [place]), await _ids(context, path, [lines])
     return Note(path, place.start_line, place.end_line, text, chunk, None, similar, id, change=change)
 
@@ -194,7 +199,7 @@ async def _add(
     data, file = await asyncio.to_thread(read_file, writer.context.workspace, real, path)
     if data is None:
         file = _new_file(writer.context, path)
-    file, changes = await _supersede(writer, file, real, old, id)
+    file, changes = await _supersede(writer, file, destination, old, id)
     if heading is not None and (notice := describe_choice(sections(file.plain_lines), heading, path)):
         writer.context.notices.add(notice)
     file, start = append(file, formatted[0], heading, formatted[1:])
@@ -206,16 +211,17 @@ async def _add(
 
 
 async def _supersede(
-    writer: Writer, file: TextFile, real: str, old: Target | None, id: str
+    writer: Writer, file: TextFile, new: Destination, old: Target | None, id: str
 ) -> tuple[TextFile, list[FileChange]]:
     """Mark an entry as superseded: in a file that is being changed anyway, or by a change of its own."""
     today = writer.context.config.today()
+    day = min(today, date_of(new.path) or today)  # what is in a file of the past was so then
     if old is None:
         return file, []
-    if old.real == real:
-        return mark_superseded(file, old, id, today), []
+    if old.real == new.real:
+        return mark_superseded(file, old, id, day), []
     old_data, old_file = await asyncio.to_thread(read_file, writer.context.workspace, old.real, old.path)
-    marked = mark_superseded(old_file, old, id, today)
+    marked = mark_superseded(old_file, old, id, day)
     return file, [FileChange(old.real, old_data, writer.encode(marked, old.path))]
 
 
@@ -233,10 +239,18 @@ async def _keep_duplicate(
     place = Place(path, entry.start_line, entry.end_line)
     (id,) = await ids_of(writer.context, [found])
     change = None if old is None else await _supersede_by_existing(writer, place, old)
+    await _note_copies(writer.context, old)
     if metadata:
         writer.context.notices.add("This text was remembered before. The metadata of that entry was not changed.")
     (chunk,) = await find_chunks_at(writer, [place])
     return Note(place.path, place.start_line, place.end_line, text, chunk, place, id=id, change=change)
+
+
+async def _note_copies(context: Context, old: Target | None) -> None:
+    """Add a notice that names the entries which say what was superseded, and are believed still."""
+    for entry in entries(old.text.split("\n")) if old else ():
+        if old and (copies := await find_copies(context, old.path, entry, None)):
+            context.notices.add(f"What was superseded is also said in {list_places(copies)}.")
 
 
 async def _supersede_by_existing(writer: Writer, place: Place, old: Target) -> str | None:
@@ -258,11 +272,12 @@ async def _mark(writer: Writer, place: Place, real: str, old: Target) -> str | N
     (id,) = await ids_of(writer.context, [(place.path, new)])
     await _check_not_superseded(writer.context, old, id)
     # From the bottom up, so that the lines above are still where they were.
+    by = Destination(place.path, real)
     if old.real == real and old.start_line > new.start_line:
-        file, changes = await _supersede(writer, file, real, old, id)
+        file, changes = await _supersede(writer, file, by, old, id)
         file = add_metadata(file, new, {"id": id})
     else:
-        file, changes = await _supersede(writer, add_metadata(file, new, {"id": id}), real, old, id)
+        file, changes = await _supersede(writer, add_metadata(file, new, {"id": id}), by, old, id)
     return await writer.commit(FileChange(real, data, writer.encode(file, place.path)), *changes, kind="remember")
 
 

@@ -21,14 +21,14 @@ if TYPE_CHECKING:
     from .targets import Target
 
 
-def mark_superseded(file: TextFile, old: Target, id: str, today: date) -> TextFile:
+def mark_superseded(file: TextFile, old: Target, id: str, day: date) -> TextFile:
     """Return a file in which the metadata of an entry names its successor, and the day until which it was valid.
 
     :raises QueryError: the lines of ``old`` are not those of one entry.
     :raises FileChangedError: they have changed.
     """
-    entry, day = entry_of(file, old), today.isoformat()
-    until = min(day, entry.metadata.get("valid_until", day))
+    entry = entry_of(file, old)
+    until = min(day.isoformat(), entry.metadata.get("valid_until", day.isoformat()))
     return add_metadata(file, entry, {"superseded_by": id, "valid_until": until})
 
 

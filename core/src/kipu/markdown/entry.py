@@ -36,6 +36,7 @@ _METADATA = re.compile(
     rf"[ \t>]*+\[(?P<pairs>{_KEY}:[ \t]*+(?:{_VALUE})(?:;[ \t]*+{_KEY}:[ \t]*+(?:{_VALUE}))*+)\][ \t]*$"
 )
 _PAIR = re.compile(rf"(?P<key>{_KEY}):[ \t]*+(?P<value>{_VALUE})")
+_NO_TEXT = re.compile("[\0\ud800-\udfff]")
 _RULE = re.compile(r"(?:-[ \t]*+){3,}$")
 _INDENT = "  "
 
@@ -122,14 +123,20 @@ def normalize_text(text: str) -> str:
     """
     if not isinstance(text, str):
         raise QueryError(f"The text to remember must be a string, not {text!r}.")
-    if "\0" in text:
-        raise QueryError("The text to remember has a NUL character in it, which no text file has.")
-    text = text.encode("utf-8", "replace").decode("utf-8").replace("\r\n", "\n").replace("\r", "\n")
+    check_characters("The text to remember", text)
+    text = text.replace("\r\n", "\n").replace("\r", "\n")
     lines = [line.rstrip() if not line.strip() else line for line in text.split("\n")]
     text = "\n".join(lines).strip("\n").rstrip()
     if not text.strip():
         raise QueryError("There is nothing to remember: the text is empty.")
     return text.lstrip() if "\n" not in text else text
+
+
+def check_characters(name: str, text: str) -> None:
+    """Raise QueryError if a text has a character that no text file has."""
+    if found := _NO_TEXT.search(text):
+        what = "a NUL character" if found[0] == "\0" else f"half a character ({found[0]!r}, a lone surrogate)"
+        raise QueryError(f"{name} has {what} in it, which no text file has.")
 
 
 def canonical(text: str) -> str:
@@ -182,9 +189,8 @@ def check_metadata(metadata: Mapping[Any, Any] | None) -> dict[str, str]:
         if value is None or value in ([], ""):
             continue
         text = ", ".join(map(_text_of, value)) if isinstance(value, (list, tuple)) else _text_of(value)
-        text = " ".join(text.encode("utf-8", "replace").decode("utf-8").split())
-        if "\0" in text:
-            raise QueryError(f"The metadata {key} has a NUL character in it, which no text file has.")
+        check_characters(f"The metadata {key}", text)
+        text = " ".join(text.split())
         if not text:
             continue
         if key == "valid_until":
