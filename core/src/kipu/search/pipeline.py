@@ -142,14 +142,12 @@ async def run_pipeline(context: Context, snapshot: Snapshot, query: Query, pipel
         hits = await _ask(context, snapshot, query, pipeline, pipeline.strategy, left_out)
     hits = [hit for hit in await admit(snapshot, query, hits or ()) if hit.score >= LOWEST_SCORE]
     stages = [(pipeline.name, hits)]
-    if pipeline.relation is not None:
-        completing = pipeline.strategies[pipeline.relation]
-        completed = await _ask(context, snapshot, query, pipeline, completing, left_out, hits)
-        hits = hits if completed is None else await admit(snapshot, query, completed)
-        stages.append((pipeline.relation, hits))
     if query.as_of is not None or any(is_outdatable(hit.chunk) for hit in hits):
         hits = await by_validity(snapshot, query, hits)
         stages.append((VALIDITY, hits))
+    if pipeline.relation is not None:
+        hits = await _completed(context, snapshot, query, pipeline, left_out, hits)
+        stages.append((pipeline.relation, hits))
     if hits and any(stage.needs_vectors for stage in pipeline.stages):
         hits = await _with_vectors(context, snapshot, query, hits)
     for stage in pipeline.stages:
@@ -166,6 +164,27 @@ async def run_pipeline(context: Context, snapshot: Snapshot, query: Query, pipel
             wider = attrs.evolve(query, limit=min(MOST_RESULTS, 8 * query.limit))
             return await run_pipeline(context, snapshot, wider, pipeline)
     return SearchTrace(distinct[: query.max_results], stages, bool(left_out), also_in)
+
+
+async def _completed(
+    context: Context, snapshot: Snapshot, query: Query, pipeline: Pipeline, left_out: list[str], hits: list[Hit]
+) -> list[Hit]:
+    """Return hits with those that complete them, each of which may be outdated as well.
+
+    Copies of a text have one place together: else the hits between which others are put would move up later.
+    """
+    distinct, _ = merge_duplicates(hits)
+    completing = pipeline.strategies[pipeline.relation or ""]
+    completed = await _ask(context, snapshot, query, pipeline, completing, left_out, distinct)
+    if completed is None:
+        return hits
+    completed = await admit(snapshot, query, completed)
+    scores = {hit.chunk.id: hit.score for hit in distinct}
+    kept = [hit for hit in completed if scores.get(hit.chunk.id) == hit.score]
+    put = await by_validity(snapshot, query, [hit for hit in completed if scores.get(hit.chunk.id) != hit.score])
+    found = {hit.chunk.id: hit for hit in [*hits, *put, *kept]}
+    ranks = {hit.chunk.id: rank for rank, hit in enumerate(completed)}
+    return sorted(found.values(), key=lambda hit: (-hit.score, ranks.get(hit.chunk.id, len(ranks))))
 
 
 async def _ask(

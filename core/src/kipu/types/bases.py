@@ -85,7 +85,8 @@ class StrategyBase(ComponentBase):
     return, on the scale of those that it returns; ``async score_files(query, index, paths) -> dict[str, float]`` scores
     whole files, in [0, 1]. Other strategies ask for these through `Arms`. A third, ``async complete(query, index,
     hits) -> list[Hit]``, completes the hits of the configured strategy, behind which it runs if ``[search] relation``
-    names it: it puts further hits between them, and gives these a ``chain``. The last, ``async describe(index) ->
+    names it: it puts further hits between them, and gives these a ``chain``. What is outdated ranks lower by then, and
+    each text is there once. The last, ``async describe(index) ->
     str``, says in a sentence what it keeps in the index, for ``kipu doctor``.
     """
 

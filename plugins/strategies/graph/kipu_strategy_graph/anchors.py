@@ -113,7 +113,7 @@ def _seeds(hits: Sequence[Hit], anchors: Mapping[str, Sequence[int]], chunks: in
     seeds: list[tuple[float, Path]] = []
     for hit in hits:
         own = [anchor for anchor, ids in having.items() if hit.chunk.id in ids and rarity[anchor] >= least]
-        if own:
+        if own and not hit.outdated:  # where it led to is past
             anchor = max(own, key=rarity.__getitem__)
             weight = math.sqrt(hit.score / best)
             seeds.append((weight * math.sqrt(rarity[anchor]), Path(weight, (hit.chunk.id,), (anchor,), weight)))

@@ -8,6 +8,7 @@ from xml.etree import ElementTree
 
 import attrs
 
+from kipu.commands import escape
 from kipu.errors import ConfigurationError
 
 if TYPE_CHECKING:
@@ -53,7 +54,7 @@ def as_dot(entities: Sequence[str], facts: Sequence[Fact]) -> str:
 
 
 def _quoted(text: str) -> str:
-    text = " ".join(text.replace("\0", " ").split())
+    text = escape(" ".join(text.replace("\0", " ").split()))
     return '"{}"'.format(text.replace("\\", "\\\\").replace('"', '\\"'))
 
 
@@ -147,4 +148,4 @@ def _shown(text: str) -> str:
 
 
 def _xml(text: str) -> str:
-    return _NO_XML.sub("\ufffd", text)
+    return escape(_NO_XML.sub("\ufffd", text), keep="\n\t")

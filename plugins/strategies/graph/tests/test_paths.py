@@ -5,16 +5,27 @@ from __future__ import annotations
 from itertools import pairwise
 from typing import Any
 
+import attrs
 import pytest
 
 from kipu import Memory
 from kipu.errors import ConfigurationError
-from kipu.testing import ScratchIndex, VectorStrategy, WordStrategy
+from kipu.markdown import read_metadata
+from kipu.testing import ParagraphChunker, ScratchIndex, VectorStrategy, WordStrategy
 from kipu.types import Hit
 from kipu_strategy_graph import GraphStrategy
 
 QUESTION = "Which server runs what Ravi uses?"
 FIRST, SECOND = "Ravi uses FastAPI for the billing API.", "FastAPI runs on the server Uvicorn."
+PAST = "\n  [valid_until: 2020-01-01]"
+
+
+class EntryChunker(ParagraphChunker):
+    """Makes a chunk of each paragraph, with its metadata."""
+
+    def chunk(self, document: Any) -> list[Any]:
+        chunks = super().chunk(document)
+        return [attrs.evolve(each, metadata=read_metadata(each.text.split("\n")[-1].strip())) for each in chunks]
 
 
 @pytest.fixture
@@ -24,7 +35,9 @@ def memory(kipu_config, kipu_write):
     def make(*notes: str, scope: str | None = None) -> Memory:
         for number, note in enumerate(notes):
             kipu_write(f"memory/note-{number}.md", note + "\n")
-        made = Memory(kipu_config(relation=GraphStrategy(strategy="words")), scope=scope)
+        made = Memory(
+            kipu_config(index={"chunker": EntryChunker()}, relation=GraphStrategy(strategy="words")), scope=scope
+        )
         made.register_strategy("words", WordStrategy())
         return made
 
@@ -63,6 +76,26 @@ async def test_other_hits_keep_their_order_and_the_first_three_their_places(memo
     assert direct == [text for text in texts(without) if text != SECOND][: len(direct)]
     assert texts(results)[:3] == texts(without)[:3]
     assert all(before.score >= after.score for before, after in pairwise(results))
+
+
+@pytest.mark.parametrize("mark", ["", PAST])
+async def test_nor_do_outdated_notes_or_copies_give_way_to_paths(memory, mark):
+    note = "- Which server runs what it uses?" + mark
+    async with memory(note, note, FIRST, *others(50), SECOND) as notes:
+        results = await notes.search(QUESTION, max_results=20)
+        without = await notes.search(QUESTION, max_results=20, relation=False)
+    assert texts(results)[:3] == texts(without)[:3]
+    assert texts(results)[3] == SECOND
+    assert all(before.score >= after.score for before, after in pairwise(results))
+
+
+async def test_an_outdated_note_begins_no_path_and_is_labelled_where_one_ends(memory):
+    notes = [f"- {FIRST}{PAST}", "Ravi uses Django.", *others(50), SECOND, f"- Django: the server Granian{PAST}"]
+    async with memory(*notes) as notes:
+        results = await notes.search(QUESTION, max_results=60)
+    assert [(result.why, result.outdated) for result in results if result.chain] == [
+        ("Ravi -uses-> Django - Granian", "valid until 2020-01-01")
+    ]
 
 
 async def test_a_third_note_is_reached_through_the_second(memory):
