@@ -159,7 +159,7 @@ async def _with_id(
     unused, number = derived, 2
     while await find_entry(context, unused):
         unused, number = f"{derived}{number}", number + 1
-    return {"id": unused, **metadata} if is_named or unused != derived else {**metadata}
+    return {**metadata, "id": metadata.get("id", unused)} if is_named or unused != derived else {**metadata}
 
 
 async def _ids(context: Context, path: str, formatted: Sequence[Sequence[str]]) -> list[str]:
