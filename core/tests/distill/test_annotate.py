@@ -163,7 +163,7 @@ async def test_a_busy_annotator_is_retried_and_what_fails_is_healed(noted, annot
         (lambda texts: [{} for _ in texts], 5),
         (object(), 5),
     ],
-    ids=str,
+    ids=["refused", "slow", "too few", "a text", "no texts", "no list"],
 )
 async def test_a_run_ends_where_all_calls_fail_and_all_stays_pending(noted, annotator, write, answer, calls):
     for number in range(20):

@@ -98,7 +98,7 @@ class Lookup:
         asked = list(dict.fromkeys(phrases))
         if missing := [each for each in asked if (each, most) not in self._found]:
             expressions = [f'"{each[:-1]}"*' if each.endswith("*") else f'"{each}"' for each in missing]
-            passing = "WHERE 1" if self._where == "1" else self._passing("rowid")
+            passing = "WHERE 1" if self._where == "1" else self._passing("graph_words.rowid")
             rows = await self._rows(
                 "SELECT key, (SELECT json_group_array(id) FROM (SELECT graph_words.rowid AS id FROM graph_words "
                 f"{passing} AND graph_words MATCH asked.value LIMIT {most + 1})) FROM json_each(?) AS asked",

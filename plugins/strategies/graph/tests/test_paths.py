@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from itertools import pairwise
 from typing import Any
 
@@ -174,6 +175,14 @@ async def test_vectors_say_which_note_is_nearer():
 
 
 # --- What no path crosses ------------------------------------------------------------------------------------------
+
+
+async def test_filters_hold_with_the_sqlite_of_python_itself(memory, monkeypatch):
+    monkeypatch.setitem(sys.modules, "pysqlite3", None)  # else it may be used, and is newer
+    async with memory(FIRST, *others(9), SECOND) as notes:
+        found = await notes.search(QUESTION, path="note-*.md")
+        assert [result.text for result in found if result.chain] == [SECOND]
+        assert not any(result.chain for result in await notes.search(QUESTION, path="note-0.md"))
 
 
 async def test_no_path_leaves_the_scope_or_passes_through_another(memory, kipu_write):
