@@ -75,10 +75,10 @@ class GraphStrategy(StrategyBase):
     def schema_version(self) -> int | str:
         """The version of the tables and of what is read out of a chunk."""
         if not self.nlp:
-            return 2
+            return 3
         from .extraction.nlp import identity
 
-        return f"2 {identity(self.nlp)}"
+        return f"3 {identity(self.nlp)}"
 
     async def create(self, connection: aiosqlite.Connection) -> None:
         """Create empty tables."""
@@ -107,13 +107,13 @@ class GraphStrategy(StrategyBase):
     async def complete(self, query: Query, index: Index, hits: list[Hit]) -> list[Hit]:
         """Return the hits of another strategy with the ends of paths between them."""
         paths = await find_paths(query, index, hits)
-        return insert(hits, await path_hits(index, paths, MOST)) if paths else hits
+        return insert(hits, await path_hits(query, index, paths, MOST)) if paths else hits
 
     async def search(self, query: Query, index: Arms) -> list[Hit]:
         """Return the ends of paths, best first: one for each file."""
         hits = await index.search(self.strategy, query)
         paths = await find_paths(query, index, hits) if hits else []
-        return await path_hits(index, paths, query.limit) if paths else []
+        return await path_hits(query, index, paths, query.limit) if paths else []
 
 
 @hookimpl

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections import defaultdict
+from datetime import date
 from typing import TYPE_CHECKING, NamedTuple
 
 import attrs
@@ -16,7 +17,7 @@ from .extraction import phrase
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from kipu.types import Index, StoredChunk
+    from kipu.types import Index, Query, StoredChunk
 
     from .paths import Path
 
@@ -42,20 +43,20 @@ class _Relation(NamedTuple):
         return _has(self.source, one) and _has(self.target, other)
 
 
-async def path_hits(index: Index, paths: Sequence[Path], limit: int) -> list[Hit]:
-    """Return the last passage of each path as a hit, the best one for each file."""
+async def path_hits(query: Query, index: Index, paths: Sequence[Path], limit: int) -> list[Hit]:
+    """Return the last passage of each path as a hit, the best one for each file. No path leads through what is past."""
     shown: dict[int, Path] = {}
     paths = paths[: _LOOKED_AT * limit]
-    chunks = await index.chunks({path.chunks[-1] for path in paths})
+    chunks = await index.chunks({id for path in paths for id in path.chunks})
     files: set[str] = set()
     for path in paths:
-        end = chunks.get(path.chunks[-1])
-        if end is not None and end.path not in files and len(shown) < limit:
+        if not chunks.keys() >= {*path.chunks} or any(_is_past(chunks[id], query) for id in path.chunks[:-1]):
+            continue
+        end = chunks[path.chunks[-1]]
+        if end.path not in files and len(shown) < limit:
             files.add(end.path)
             shown[end.id] = path
-    ids = {id for path in shown.values() for id in path.chunks}
-    chunks |= await index.chunks(ids - chunks.keys())
-    relations, names = await _said(index, ids)
+    relations, names = await _said(index, {id for path in shown.values() for id in path.chunks})
     hits = []
     for id, path in shown.items():
         steps = _steps([chunks[each] for each in path.chunks], path.names, relations, names)
@@ -86,6 +87,15 @@ def insert(hits: Sequence[Hit], paths: Sequence[Hit]) -> list[Hit]:
             merged.insert(at, attrs.evolve(path, score=(above + below) / 2, scores=scores))
         place += DISTANCE
     return merged
+
+
+def _is_past(chunk: StoredChunk, query: Query) -> bool:
+    """Return whether an entry has expired or was superseded on the day of a query."""
+    until = chunk.metadata.get("valid_until", "")
+    day = (query.as_of or query.today or date.min).isoformat()
+    if until and until < day:
+        return True
+    return bool(chunk.metadata.get("superseded_by")) and not (query.as_of and day < until)
 
 
 def _steps(

@@ -166,6 +166,7 @@ def test_a_label_and_same_as_are_aliases_and_nothing_else_is():
         ("Hugo no longer works at Plover.", ["not Hugo -works at-> Plover"]),
         ("Ravi stopped using Redis.", ["not Ravi -uses-> Redis"]),
         ("The house has no garden.", ["not house -has-> garden"]),
+        ("Ravi uses neither Redis nor Kafka.", ["not Ravi -uses-> Redis", "not Ravi -uses-> Kafka"]),
         ("Does Kofi use Terraform?", ["question Kofi -uses-> Terraform"]),
         ("Lena might move to Basel.", ["possible Lena -moves to-> Basel"]),
         ("If Mei joins Orbit, we leave.", ["condition Mei -joins-> Orbit"]),

@@ -99,6 +99,18 @@ async def test_an_outdated_note_begins_no_path_and_is_labelled_where_one_ends(me
     ]
 
 
+async def test_no_path_leads_through_what_was_superseded(memory):
+    past = "- FastAPI runs on Uvicorn.\n  [superseded_by: memory/note-3.md; valid_until: 2026-01-05]"
+    third = "Uvicorn: companies like Encode wrote it"
+    question = "Which company made what runs what Ravi uses?"
+    async with memory(FIRST, past, third, "FastAPI runs on Hypercorn.", *others(50)) as notes:
+        now, alone, then = [
+            {result.path for result in await notes.search(question, max_results=60, **options) if result.chain}
+            for options in ({}, {"strategy": "graph"}, {"as_of": "2026-01-04"})
+        ]
+    assert [("memory/note-2.md" in each) for each in (now, alone, then)] == [False, False, True]
+
+
 async def test_a_third_note_is_reached_through_the_second(memory):
     third = "Uvicorn: companies like Encode wrote it"
     async with memory(FIRST, "FastAPI runs on Uvicorn.", third, *others(50)) as notes:

@@ -111,11 +111,11 @@ ROLE = re.compile(
 )
 PREPOSITION = re.compile(rf"\s?(?:(?P<particle>up|out|down|off|back)\s)?(?P<preposition>{_any(PREPOSITIONS)})\s")
 OBJECT = re.compile(
-    rf"(?:(?P<no>no)\s|(?P<definite>the|The|our|my)\s|{_DETERMINER}|both\s(?:the|of)\s)?"
+    rf"(?:(?P<no>no|neither)\s|(?P<definite>the|The|our|my)\s|{_DETERMINER}|both\s(?:the|of)\s)?"
     rf"(?P<object>(?P<name>{_ENTITY})(?:\s(?=[a-z]){_PART}(?!['’])){{0,3}}"
     rf"|{_PART}(?:\s{_PART}){{0,5}})"
 )
-NEXT = re.compile(rf"(?:,\s(?:and\s)?|\s(?:and|or|&)\s)(?P<name>(?>{_ENTITY}))(?!\s{_VERB_AHEAD}|['’])")
+NEXT = re.compile(rf"(?:,\s(?:and\s)?|\s(?:and|n?or|&)\s)(?P<name>(?>{_ENTITY}))(?!\s{_VERB_AHEAD}|['’])")
 AGAIN = re.compile(rf",?\s(?:and|but|then)\s(?=(?:{_ADVERB}\s)?(?:{_AUXILIARY}|{_SEEN}\b))")
 RELATIVE = re.compile(r",?\s(?:who|which|that)\s")
 APPOSITION = re.compile(rf",\s(?:(?:an?|the|our)\s(?P<noun>(?:{_WORD}\s){{0,4}}?{_WORD})|(?P<name>{_NAME})),\s")

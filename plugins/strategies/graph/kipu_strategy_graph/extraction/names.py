@@ -20,7 +20,8 @@ STOP_WORDS = frozenset(
     for from had has have he her here his how however i if in into is it it's its just last many may might more most
     must my new no not of on one only or other our over same she should since so some such than that the their then
     there these they this those through to too two under until very was we were what when where which while who why
-    will with would you your first between let's i'm yes please maybe perhaps see today tomorrow yesterday""".split()
+    will with would you your first between let's i'm yes please maybe perhaps see today tomorrow neither
+    yesterday""".split()
 ) | {first + second for first in ("any", "every", "no", "some") for second in ("body", "one", "thing")}
 """Words that begin sentences and are no names, and no part of one at its ends."""
 
