@@ -107,6 +107,46 @@ def test_markup_says_something_of_the_page(text, found):
     assert all(each.source == "Ravi" for each in relations)
 
 
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("- does not use [[X]]", "not Billing -uses-> X"),
+        ("- doesn't use [[X]]", "not Billing -uses-> X"),
+        ("- no longer uses [[X]]", "not Billing -uses-> X"),
+        ("- never uses [[X]]", "not Billing -uses-> X"),
+        ("- stopped using [[X]]", "not Billing -uses-> X"),
+        ("- has no [[X]]", "not Billing -has-> X"),
+        ("- is not owned by [[X]]", "not Billing -owned by-> X"),
+        ("- is owned by [[X]]", "Billing -owned by-> X"),
+        ("- not_used_by [[X]]", "not Billing -used by-> X"),
+        ("- not [[X]]", "not Billing -not-> X"),
+        ("- might use [[X]]", "possible Billing -uses-> X"),
+        ("- plans to use [[X]]", "possible Billing -uses-> X"),
+        ("- used to use [[X]]", "past Billing -uses-> X"),
+        ("- maybe part of [[X]]", "possible Billing -part of-> X"),
+        ("- benutzt nicht [[X]]", "not Billing -benutzt-> X"),
+        ("- hat keinen [[X]]", "not Billing -hat-> X"),
+        ("- n'utilise pas [[X]]", "not Billing -utilise-> X"),
+        ("- ne dépend jamais de [[X]]", "not Billing -dépend de-> X"),
+        ("- non usa [[X]]", "not Billing -usa-> X"),
+        ("- no usa [[X]]", "not Billing -usa-> X"),
+        ("- não usa [[X]]", "not Billing -usa-> X"),
+        ("- nie używa [[X]]", "not Billing -używa-> X"),
+        ("- не использует [[X]]", "not Billing -использует-> X"),
+        ("- 不使用 [[X]]", "not Billing -使用-> X"),
+        ("- 没有使用 [[X]]", "not Billing -使用-> X"),
+        ("- 使用しない [[X]]", "not Billing -使用し-> X"),
+        ("- is a [[X]]", "Billing -is a-> X"),
+        ("- is not a [[X]]", "not Billing -is a-> X"),
+        ("- wants [[X]]", "Billing -wants-> X"),
+        ("- knows [[X]]", "Billing -knows-> X"),
+        ("- notifies [[X]]", "Billing -notifies-> X"),
+    ],
+)
+def test_a_relation_that_is_denied_or_only_possible_is_not_believed(text, found):
+    assert said(text, heading="Billing") == [found]
+
+
 def test_the_targets_of_markup_are_names_or_texts():
     text = "- uses [[FastAPI#x|the framework]]\n- [preference] tea over coffee #drink (2026)\n- **Owner**: Marta"
     found = {each.target: each.is_entity for each in read(text, heading="Ravi").relations}

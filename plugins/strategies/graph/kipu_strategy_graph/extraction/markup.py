@@ -9,6 +9,7 @@ import attrs
 
 from kipu.markdown import front_matter, read_metadata
 
+from .denials import believed
 from .names import LONGEST_NAME, STOP_WORDS, key, names_in
 from .pages import plain
 from .records import Alias, Relation
@@ -116,8 +117,9 @@ def read(block: Block, subject: str) -> tuple[list[Relation], str, str]:
         return [relation], said, ""
     found = _RELATION.match(text) if block.is_item else None
     if found is not None and len(found["predicate"].split()) <= 4 and _only_links(text, found.end()):
-        predicate = " ".join(found["predicate"].strip('"').replace("_", " ").split())
-        return [Relation(subject, predicate, page, text, "relation") for page in links_in(text)], "", ""
+        predicate, polarity, modality = believed(" ".join(found["predicate"].strip('"').replace("_", " ").split()))
+        pages = links_in(text)
+        return [Relation(subject, predicate, page, text, "relation", polarity, modality) for page in pages], "", ""
     if ":" not in text:
         return [], text, ""
     if (found := _PROPERTY.match(text)) is not None:
