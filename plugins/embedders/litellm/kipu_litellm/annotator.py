@@ -44,7 +44,9 @@ Answer with one JSON object and nothing else, of this form:
 - If there are no names in it: {"entities": [], "relations": []}
 """
 
-_THOUGHTS = re.compile(r"\s*<think(?:ing)?>.*?</think(?:ing)?>", re.DOTALL | re.IGNORECASE)
+_THOUGHTS = re.compile(r"\s*+<think(?:ing)?>.*?</think(?:ing)?>", re.DOTALL | re.IGNORECASE)
+# Some templates open the thoughts in the prompt, so that an answer has only their end.
+_END_OF_THOUGHTS = re.compile(r"^[ \t]*+</think(?:ing)?>[ \t]*+$", re.IGNORECASE | re.MULTILINE)
 
 
 @attrs.frozen
@@ -125,5 +127,6 @@ class LitellmAnnotator(AnnotatorBase):
             raise AnnotatorBusyError(str(error), error.retry_after) from error.__cause__
         except FlusherError as error:
             raise AnnotatorError(str(error)) from error.__cause__  # which says whether it did not answer in time
-        said = _THOUGHTS.sub("", answer.text, count=1)
+        thoughts = _THOUGHTS.match(answer.text) or _END_OF_THOUGHTS.search(answer.text)
+        said = answer.text[thoughts.end() :] if thoughts else answer.text
         return said[said.find("{") : said.rfind("}") + 1] if answer.complete else ""

@@ -66,6 +66,8 @@ async def test_texts_are_sent_side_by_side(completions):
         f"```json\n{json.dumps(USES, indent=1)}\n```",
         f"Here it is:\n{json.dumps(USES)}\nDone.",
         f"<think>Is it {{}}?</think>\n{json.dumps(USES)}",
+        f"Is it {{}}?\n</think>\n{json.dumps(USES)}",
+        f"{' ' * 300_000}{json.dumps(USES)}{'<think>' * 30_000}",
     ],
 )
 async def test_the_object_in_an_answer_is_returned(completions, said):

@@ -60,7 +60,7 @@ async def show_command(output: Output, memory: Memory, name: str, as_of: str | N
         more = f" and {len(names) - len(shown):,} more" if len(names) > len(shown) else ""
         output.line(f"neighbours: {escape(', '.join(shown))}{more}")
     if not found.facts:
-        output.note("The notes name it, and state no fact about it.")
+        output.note("The notes name it, and state no fact about it that holds.")
 
 
 @graph.command("path", cls=TextCommand)

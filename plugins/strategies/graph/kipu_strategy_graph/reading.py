@@ -13,6 +13,7 @@ import attrs
 from kipu.errors import QueryError
 
 from .extraction import key
+from .extraction.names import LONGEST_NAME
 from .facts import FUNCTIONAL, Conflict, Fact, conflicts
 from .likeness import Suggestion, similar_names, suggestions
 from .rows import Reader
@@ -105,6 +106,8 @@ class Graph:
         await reader.load_aliases([wanted])
         found = [each for each in reader.candidates(wanted) if await reader.is_named(reader.group(each))]
         if not found:
+            if len(name) > LONGEST_NAME:
+                raise QueryError(f'The memory names no "{name[:LONGEST_NAME]}...".')
             near = similar_names(wanted, await reader.similar(wanted))
             names = await reader.names(near)
             hint = f' Did you mean "{names[near[0]]}"?' if near else ""

@@ -86,6 +86,8 @@ async def test_an_unknown_name_is_an_error_that_names_a_similar_one(graph):
             await method("Uvicron")
     with pytest.raises(QueryError, match=r'^The memory names no "Zzz"\.$'):
         await reader.path("FastAPI", "Zzz")
+    with pytest.raises(QueryError, match=r'^The memory names no "x{100}\.\.\."\.$'):
+        await reader.facts("x" * 10_000)
 
 
 async def test_no_fact_crosses_a_scope(open_memory, kipu_write):
