@@ -13,6 +13,7 @@ import attrs
 from kipu.types import Hit, Step
 
 from .extraction import phrase
+from .extraction.pages import page_title
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -38,9 +39,12 @@ class _Relation(NamedTuple):
     predicate: str
     target: str
 
-    def joins(self, one: str, other: str) -> bool:
-        """Return whether it relates two names, in this direction."""
-        return _has(self.source, one) and _has(self.target, other)
+
+class _Move(NamedTuple):
+    """A step, and whether a path goes from its source to its target."""
+
+    step: Step
+    is_forward: bool
 
 
 async def path_hits(query: Query, index: Index, paths: Sequence[Path], limit: int) -> list[Hit]:
@@ -59,9 +63,9 @@ async def path_hits(query: Query, index: Index, paths: Sequence[Path], limit: in
     relations, names = await _said(index, {id for path in shown.values() for id in path.chunks})
     hits = []
     for id, path in shown.items():
-        steps = _steps([chunks[each] for each in path.chunks], path.names, relations, names)
+        moves = _moves([chunks[each] for each in path.chunks], path.names, relations, names)
         score = min(1.0, path.score)
-        hits.append(Hit(chunks[id], score, {"graph": score}, why=_why(steps), chain=steps))
+        hits.append(Hit(chunks[id], score, {"graph": score}, why=_why(moves), chain=[move.step for move in moves]))
     return hits
 
 
@@ -98,77 +102,75 @@ def _is_past(chunk: StoredChunk, query: Query) -> bool:
     return bool(chunk.metadata.get("superseded_by")) and not (query.as_of and day < until)
 
 
-def _steps(
+def _moves(
     chunks: Sequence[StoredChunk],
     phrases: Sequence[str],
     relations: Mapping[int, Sequence[_Relation]],
     names: Mapping[int, Mapping[str, str]],
-) -> list[Step]:
-    """Return the passages as steps, each with the relation that it states, or with the two names that it has."""
-    steps: list[Step] = []
+) -> list[_Move]:
+    """Return a step for each passage, with the relation that it states, or with the two names that it has.
+
+    A relation is shown as it is stated: with its own ends, which may be longer than the names that they have.
+    """
+    moves: list[_Move] = []
     for number, chunk in enumerate(chunks):
         own, said = names.get(chunk.id, {}), relations.get(chunk.id, ())
         one, other = phrases[number], phrases[number + 1] if number + 1 < len(phrases) else ""
-        source, predicate, target = own.get(one) or _written(chunk.text, one), "", own.get(other, "")
-        if other and not target:
-            target = _written(chunk.text, other)
-        if other:
-            for relation in said:
-                if relation.joins(one, other):
-                    predicate = relation.predicate
-                    break
-                if relation.joins(other, one):
-                    source, predicate, target = target, relation.predicate, source
-                    break
-        else:
-            found = next((each for each in said if _has(each.source, one) or _has(each.target, one)), None)
-            if found is None:
-                target = next(
-                    (name for folded, name in own.items() if not _has(folded, one) and not _has(one, folded)), ""
-                )
-            elif _has(found.source, one):
-                predicate, target = found.predicate, found.target
+        fits = [
+            (_fit(start, one) * _fit(end, other), is_forward, each)
+            for each in said
+            for start, end, is_forward in ((each.source, each.target, True), (each.target, each.source, False))
+        ]
+        best, is_forward, relation = max(fits, key=lambda fit: fit[:2], default=(0, True, _Relation("", "", "")))
+        if not best:
+            is_forward, start = True, own.get(one) or _written(chunk, one)
+            if other:
+                end = own.get(other) or _written(chunk, other)
             else:
-                source, predicate, target = found.source, found.predicate, source
-        steps.append(Step(source, predicate, target, chunk.path, chunk.start_line, chunk.end_line, chunk.chunk))
-    return steps
+                others = (name for folded, name in own.items() if not _fit(folded, one) and not _fit(one, folded))
+                end = next(others, "")
+            relation = _Relation(start, "", end)
+        moves.append(_Move(Step(*relation, chunk.path, chunk.start_line, chunk.end_line, chunk.chunk), is_forward))
+    return moves
 
 
-def _why(steps: Sequence[Step]) -> str:
+def _why(moves: Sequence[_Move]) -> str:
     """Return a path in a line: "Ravi -uses-> FastAPI -runs on-> Uvicorn", "Ravi - FastAPI" without relations."""
-    at = steps[0].source if len(steps) < 2 or steps[0].target in (steps[1].source, steps[1].target) else steps[0].target
-    line = at
-    for step in steps:
-        forward = step.source.casefold() == at.casefold()
-        following = step.target if forward else step.source
-        if not following:
+    line = at = ""
+    for step, is_forward in moves:
+        start, end = (step.source, step.target) if is_forward else (step.target, step.source)
+        if not line:
+            line = start
+        elif phrase(start) != phrase(at):
+            line += f" - {start}"
+        if not end:
             break
-        if not step.predicate:
-            line += f" - {following}"
-        else:
-            line += f" -{step.predicate}-> {following}" if forward else f" <-{step.predicate}- {following}"
-        at = following
+        arrow = "-" if not step.predicate else f"-{step.predicate}->" if is_forward else f"<-{step.predicate}-"
+        line += f" {arrow} {end}"
+        at = end
     return line
 
 
-def _written(text: str, name: str) -> str:
-    """Return a phrase as a text writes it, or the phrase itself."""
-    if (joined := name.replace(" ", "")) in text:  # in a script without spaces
-        return joined
+def _fit(name: str, part: str) -> int:
+    """Return how well a name is what a phrase stands for: 2 if it is the same, 1 if it has its words, 0 if not."""
+    folded = " ".join(phrase(name))
+    return 2 if folded == part or not part else int(f" {part} " in f" {folded} ")
+
+
+def _written(chunk: StoredChunk, name: str) -> str:
+    """Return a phrase as a chunk writes it, or the phrase itself."""
     wanted = tuple(name.split())
-    words = [(found[0], phrase(found[0])) for found in _WORD.finditer(text)]
-    for start in range(len(words)):
-        folded: tuple[str, ...] = ()
-        for end in range(start, min(len(words), start + len(wanted))):
-            folded += words[end][1]
-            if folded == wanted:
-                return " ".join(word for word, _ in words[start : end + 1])
+    for text in (chunk.text, chunk.heading, page_title(chunk.path)):
+        if not name.isascii() and (joined := name.replace(" ", "")) in text:  # in a script without spaces
+            return joined
+        words = [(found[0], phrase(found[0])) for found in _WORD.finditer(text)]
+        for start in range(len(words)):
+            folded: tuple[str, ...] = ()
+            for end in range(start, min(len(words), start + len(wanted))):
+                folded += words[end][1]
+                if folded == wanted:
+                    return " ".join(word for word, _ in words[start : end + 1])
     return name
-
-
-def _has(name: str, part: str) -> bool:
-    """Return whether the words of one name are among those of the other."""
-    return f" {' '.join(phrase(part))} " in f" {' '.join(phrase(name))} "
 
 
 async def _said(index: Index, ids: Iterable[int]) -> tuple[dict[int, list[_Relation]], dict[int, dict[str, str]]]:

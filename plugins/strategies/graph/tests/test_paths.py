@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
+import re
 import sys
 from itertools import pairwise
 from typing import Any
 
 import attrs
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from kipu import Memory
 from kipu.errors import ConfigurationError
@@ -15,6 +19,7 @@ from kipu.markdown import read_metadata
 from kipu.testing import ParagraphChunker, ScratchIndex, VectorStrategy, WordStrategy
 from kipu.types import Hit
 from kipu_strategy_graph import GraphStrategy
+from kipu_strategy_graph.extraction import phrase
 
 QUESTION = "Which server runs what Ravi uses?"
 FIRST, SECOND = "Ravi uses FastAPI for the billing API.", "FastAPI runs on the server Uvicorn."
@@ -184,6 +189,53 @@ async def test_vectors_say_which_note_is_nearer():
         query = index.query("Where is it, Ravi?", [1, 0])
         completed = await graph.complete(query, index, [Hit(chunks[1], 0.9)])
     assert [hit.chunk.path for hit in completed] == ["memory/a.md", "memory/c.md"]
+
+
+# --- What is said of a path ----------------------------------------------------------------------------------------
+
+ARROW = re.compile(r" (?:-([^<>-]+)->|<-([^<>-]+)-|-) ")
+SPELLINGS = ("quay-11", "quay 11", "Quay 11", "Heron", "billing", "Billing", "Ravi Kumar", "Ravi", "Schelde", "FastAPI")
+LINES = st.builds(
+    "{} {} {}.".format, st.sampled_from(SPELLINGS), st.sampled_from(["uses", "owns", "and"]), st.sampled_from(SPELLINGS)
+) | st.builds("- owned by [[{}]]".format, st.sampled_from(SPELLINGS))
+
+
+async def explained(question, notes):
+    """Return why notes are found, with the first as the only other hit, and all that is stated, as phrases."""
+    async with ScratchIndex.open(GraphStrategy()) as index:
+        for number, (heading, note) in enumerate(notes):
+            await index.add(note, path=f"memory/{number:04}.md", heading=heading)
+        hits = [Hit((await index.chunks([1]))[1], 0.9)]
+        completed = await index.strategy.complete(index.query(question), index, hits)
+        rows = await index.connection.execute_fetchall(
+            "SELECT source_text, predicate, target_text FROM graph_relations"
+        )
+    return [hit.why for hit in completed if hit.why], {(phrase(row[0]), row[1], phrase(row[2])) for row in rows}
+
+
+@given(
+    st.lists(st.tuples(st.sampled_from(("", *SPELLINGS)), LINES), min_size=2, max_size=8), st.sampled_from(SPELLINGS)
+)
+@settings(deadline=None, max_examples=200)
+def test_every_arrow_of_a_path_is_a_statement_in_its_direction(notes, name):
+    found, stated = asyncio.run(explained(f"What has {name} to do with it?", notes))
+    for why in found:
+        parts = ARROW.split(why)
+        for start, forward, backward, end in zip(parts[::3], parts[1::3], parts[2::3], parts[3::3], strict=False):
+            if forward or backward:
+                ends = (start, end) if forward else (end, start)
+                assert (phrase(ends[0]), forward or backward, phrase(ends[1])) in stated, why
+
+
+async def test_names_that_are_spelled_in_two_ways_join():
+    notes = [("", "Heron runs on quay-11."), ("Quay 11", "- owned by [[Schelde]]")]
+    found, _ = await explained("Who owns what Heron runs on?", notes)
+    assert found == ["Heron -runs on-> quay-11 -owned by-> Schelde"]
+
+
+async def test_a_word_that_joins_notes_is_shown_as_it_is_written():
+    notes = [("", "Ravi: the dolores of us"), ("", "What of dolores, a server?"), *[("", "It is that.")] * 9]
+    assert (await explained("Which server has Ravi?", notes))[0] == ["Ravi - dolores"]
 
 
 # --- What no path crosses ------------------------------------------------------------------------------------------
