@@ -75,10 +75,10 @@ class GraphStrategy(StrategyBase):
     def schema_version(self) -> int | str:
         """The version of the tables and of what is read out of a chunk."""
         if not self.nlp:
-            return 3
+            return 4
         from .extraction.nlp import identity
 
-        return f"3 {identity(self.nlp)}"
+        return f"4 {identity(self.nlp)}"
 
     async def create(self, connection: aiosqlite.Connection) -> None:
         """Create empty tables."""

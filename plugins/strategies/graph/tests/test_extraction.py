@@ -221,6 +221,32 @@ def test_sentences_say_something_of_their_subjects(text, found):
     assert said(text) == found
 
 
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("quay-11 is located in Antwerp.", ["quay-11 -located in-> Antwerp"]),
+        ("quay-11 depends on quay-12.", ["quay-11 -depends on-> quay-12"]),
+        ("libxml2 uses Zlib.", ["libxml2 -uses-> Zlib"]),
+        ("libxml2 and max_size depend on Zlib.", ["libxml2 -depends on-> Zlib", "max_size -depends on-> Zlib"]),
+        ("Since 2020 eBay owns app.py.", ["eBay -owns-> app.py"]),
+        ("npm uses Node.", ["npm -uses-> Node"]),
+        ("npm doesn't use the Deno runtime.", ["not npm -uses-> Deno runtime"]),
+        ("hiro works at Acme. He lives in Porto.", ["hiro -works at-> Acme", "hiro -lives in-> Porto"]),
+        ("web-server is maintained by Marta.", ["web-server -maintained by-> Marta"]),
+        ("people use Slack. guests visited Rome. apparently uses Redis. yet runs on Linux.", []),
+        ("npm uses packages. code is great. got moved to Porto. e.g. uses Redis. npm and uv use Node.", []),
+        ("[[Billing]] uses [[Redis]].", ["Billing -uses-> Redis"]),
+        ("`Billing` is a service.", ["Billing -is-> service"]),
+        ("**Billing** was approved by **Ravi**.", ["Billing -approved by-> Ravi"]),
+        ("Billing uses Redis", ["Billing -uses-> Redis"]),
+        ("Billing is owned by Marta.", ["Billing -owned by-> Marta"]),
+        ("Working at Acme beats Porto. Running is fun. Looking forward to Rome.", []),
+    ],
+)
+def test_a_subject_may_be_an_identifier_or_a_word_that_a_verb_and_a_name_follow(text, found):
+    assert said(text) == found
+
+
 def test_pronouns_are_the_page_the_last_subject_or_the_speaker():
     assert said("He lives in Porto. He owns a boat.", heading="Ravi") == ["Ravi -lives in-> Porto", "Ravi -owns-> boat"]
     assert said("- lives in Porto\n- He owns a boat\n- Doesn't use Docker. Likes tea.", heading="Ravi") == [

@@ -25,6 +25,7 @@ __all__ = [
     "RELATIVE",
     "ROLE",
     "SENTENCE",
+    "STATES",
     "SUBJECT",
     "VERB",
 ]
@@ -50,6 +51,8 @@ _NAME = (
 )
 _MARKED = r"(?:`[^`\n]{2,60}`|\[\[[^\[\]\n]{1,100}\]\]|\*\*[^*\n]{2,60}\*\*)"
 _ENTITY = rf"(?:{_MARKED}|{_NAME})"
+# A name without a capital: with digits, dots, underscores or capitals inside of it.
+_IDENTIFIER = r"(?:[a-z](?=[\w-]*[\dA-Z]|[\w-]*[._]\w)(?:[\w.-]*\w)?\b)"
 _STOPPER = rf"(?:{_any(STOPPERS)})\b"
 _AUXILIARY = (
     r"(?:(?:do|does|did|has|have|had|is|are|was|were|ca|could|would|should|wo|might|must)(?:n['’]t)?"
@@ -72,14 +75,22 @@ _PART = (
 )
 _DETERMINER = r"(?:an?|the|The|this|our|my|his|her|its|their|your|some)\s"
 
+_SUBJECT = rf"(?:{_ENTITY}|{_IDENTIFIER})"
+# Lower-case words that begin a sentence, and are no names.
+_NO_NAMES = [
+    *filter(str.isalpha, STOP_WORDS | INTERJECTIONS),
+    *STOPPERS,
+    *"""another either furthermore hence meanwhile mine moreover otherwise ours plus somehow theirs therefore thus yet
+    yours""".split(),
+]
 _AFTER_TITLE = "|".join(rf"(?<=\b{title})" for title in _TITLES)
 _NO_SUBJECT = _any(word.capitalize() for word in STOP_WORDS | INTERJECTIONS if word.isalpha())
 
 SENTENCE = re.compile(rf"[^.!?\n]+(?:(?:[.!?](?!\s|$)|(?:{_AFTER_TITLE})\.)[^.!?\n]*)*[.!?]*")
 LEADING = re.compile(
     r"(?:(?P<modal>If|When|Whenever|Unless|Whether|Suppose|Assuming|Once|Maybe|Perhaps|Possibly|Probably|if|when|unless)"
-    r"\s|(?:And|But|So|Also|Then|Because|However|Meanwhile|Today|Now|Currently|Yesterday|Since|As|and|but|because)\b,?\s"
-    r"|(?:Since|Until|From|On|In)\s\d{4}(?:-\d\d){0,2},?\s"
+    r"\s|(?:Since|Until|From|On|In)\s\d{4}(?:-\d\d){0,2},?\s"
+    r"|(?:And|But|So|Also|Then|Because|However|Meanwhile|Today|Now|Currently|Yesterday|Since|As|and|but|because)\b,?\s"
     r"|(?:In|On|At|Since|Last|This|From|By|During|After|Before|Until|For|As)\s[^,.;:!?\n]{1,50},\s)?"
     r"(?P<question>(?:Do|Does|Did|Is|Are|Was|Were|Has|Have|Had|Can|Could|Should|Would|Will|Shall|May|Might|Must)"
     r"(?:n['’]t)?\s)?"
@@ -94,7 +105,16 @@ SUBJECT = re.compile(
     rf"(?:(?:[Tt]he|[Aa]n?|[Oo]ur|[Tt]his|[Mm]y)\s|(?P<owner>{_NAME}['’]s?)\s)"
     rf"(?P<noun>(?:{_NOUN}\s){{0,3}}?{_LAST_NOUN})(?=\s{_VERB_AHEAD}|,\s|\s\()"
     # Ravi; Leo and Mia; `kipu`; [[Ravi]]
-    rf"|(?P<names>(?!(?:{_NO_SUBJECT})\b){_ENTITY}(?:(?:,\s|,?\s(?:and|&)\s){_ENTITY})*)"
+    rf"|(?P<names>(?!(?:{_NO_SUBJECT})\b){_SUBJECT}(?:(?:,\s|,?\s(?:and|&)\s){_SUBJECT})*)"
+    # npm uses Node
+    rf"|(?P<word>(?!(?:{_any(_NO_NAMES)}|{_SEEN}|[a-z-]+ly)\b)[a-z][a-z-]*[a-z])(?=\s)"
+)
+# What makes the word in front of it a name: a verb in the singular, and another name.
+STATES = re.compile(
+    rf"\s(?:(?:does\snot|doesn['’]t)\s{_BASE}"
+    rf"|(?:(?:no\slonger|never|now|also|still)\s)?(?:{_any(map(singular, VERBS))})"
+    rf"|is\s(?:(?:not|no\slonger)\s)?(?:[a-z]+ed|{_any(PARTICIPLES)}))\b"
+    rf"(?:\s(?:{_any(PREPOSITIONS)})\b)?\s(?:the\s)?(?:{_ENTITY}|{_IDENTIFIER})"
 )
 VERB = re.compile(
     rf"(?P<before>(?:(?:{_AUXILIARY}|{_ADVERB}|not\b|been\b|being\b|be\b|to\b"

@@ -20,6 +20,7 @@ __all__ = ["statements"]
 
 _LONGEST_SENTENCE = 400
 _LINK = re.compile(r"\[\[([^\[\]|#\n]{1,100})[^\[\]\n]{0,200}\]\]")
+_BOLD = re.compile(rf"\*\*([{UPPER}]\w*ing)\*\*")  # which without marks might be no name
 _BETWEEN_NAMES = re.compile(r",\s(?:and\s)?|\s(?:and|&)\s")
 _IN_PARENTHESES = re.compile(r"\s?\([^()\n]{0,100}\)")
 _DASH = re.compile("[;–—]")
@@ -55,7 +56,8 @@ def statements(text: str, *, subject: str = "", speaker: str = "", is_item: bool
     :param speaker: the subject of "I".
     :param is_item: the text is an item of a list, which may leave out its subject: "lives in Porto".
     """
-    text = _LINK.sub(r"[[\1]]", text).replace("**", "") if "[[" in text else text.replace("**", "")
+    text = _LINK.sub(r"[[\1]]", text) if "[[" in text else text
+    text = _BOLD.sub(r"`\1`", text).replace("**", "") if "**" in text else text
     for found in grammar.SENTENCE.finditer(text):
         sentence = found[0].strip()
         if not 8 < len(sentence) <= _LONGEST_SENTENCE:
@@ -125,7 +127,11 @@ def _pronoun(text: str, position: int, implied: str, speaker: str) -> _Subject |
 
 def _subject(text: str, position: int) -> _Subject | None:
     found = grammar.SUBJECT.match(text, position)
-    if found is None or _begins_otherwise(found["owner"] or found["names"] or ""):
+    if found is None:
+        return None
+    if word := found["word"]:
+        return _Subject([word], found.end()) if grammar.STATES.match(text, found.end()) is not None else None
+    if _begins_otherwise(found["owner"] or found["names"] or ""):
         return None
     if found["noun"]:
         name = text[found.start("owner") if found["owner"] else found.start("noun") : found.end()]
@@ -136,18 +142,26 @@ def _subject(text: str, position: int) -> _Subject | None:
             owner, role = of["owner"], of["role"]
         name = without_kind(name)
         return _Subject([name], found.end(), owner=owner, role=role, is_entity=False)
-    names = [name.strip(MARKS) for name in _BETWEEN_NAMES.split(found["names"])]
+    marked = _BETWEEN_NAMES.split(found["names"])
+    names = [name.strip(MARKS) for name in marked]
     if any(map(_begins_otherwise, names)):
+        return None
+    if any(map(_is_gerund, marked)) and grammar.STATES.match(text, found.end()) is None:
         return None
     return _Subject(names, found.end(), any_verb=len(names) > 1)
 
 
 def _begins_otherwise(name: str) -> bool:
     """Return whether a subject begins with a word that begins none, such as "Wow" or "That's"."""
-    word, _, rest = name.casefold().partition(" ")
+    word = name.casefold().partition(" ")[0]
     if "'" in word or "’" in word:
         word = word if word in _NO_SUBJECTS else _CONTRACTED.sub("", word)
-    return word in _NO_SUBJECTS or (not rest and word.endswith("ing"))
+    return word in _NO_SUBJECTS
+
+
+def _is_gerund(name: str) -> bool:
+    """Return whether a name may be "Running" as well, and is not marked as a name: "[[Billing]]" is."""
+    return " " not in name and name.endswith("ing")
 
 
 def _aside(text: str, subject: _Subject, modality: str) -> tuple[int, list[tuple[str, Found]]]:
