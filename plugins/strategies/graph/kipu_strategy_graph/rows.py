@@ -317,11 +317,12 @@ class Reader:
         """Return those of the successors of entries that were written after the day that is asked about."""
         if self._as_of is None or not any(names):
             return set()
+        where, parameters = self._index.where(Query(""))  # also what was written later, but of no other scope
         rows = await self._index.connection.execute_fetchall(
-            "SELECT kipu_entries.id FROM kipu_entries JOIN kipu_files ON kipu_files.id = file_id "
-            f"WHERE date > ? AND kipu_entries.id IN {_LISTED} UNION SELECT path FROM kipu_files WHERE date > ? "
-            f"AND path IN {_LISTED}",
-            [self._as_of.isoformat(), json.dumps(sorted(names))] * 2,
+            "SELECT kipu_entries.id FROM kipu_entries JOIN kipu_files ON kipu_files.id = file_id WHERE date > ? "
+            f"AND kipu_entries.id IN {_LISTED} AND {where} UNION SELECT path FROM kipu_files WHERE date > ? "
+            f"AND path IN {_LISTED} AND {where}",
+            [self._as_of.isoformat(), json.dumps(sorted(names)), *parameters] * 2,
         )
         return {name for (name,) in rows}
 

@@ -235,6 +235,12 @@ async def test_what_remember_supersedes_is_no_fact_and_was_one_before(open_memor
     assert shown(await Graph(memory, as_of=date(2026, 4, 1)).facts("Ravi")) == ["Ravi -likes-> Rust"]
 
 
+async def test_what_another_scope_calls_its_entries_ends_and_revives_no_fact(open_memory, kipu_write):
+    kipu_write("memory/ann/2026-01-10.md", "- Ravi likes Perl.\n  [superseded_by: bbbbbbbb]\n")
+    kipu_write("memory/ben/2026-03-10.md", "- Ravi likes Rust.\n  [id: bbbbbbbb]\n")
+    assert await Graph(open_memory(scope="ann"), as_of="2026-02-01").facts("Ravi") == []
+
+
 async def test_as_of_shows_what_was_believed_on_that_day(graph):
     notes = {
         "2026-01-10.md": "Ravi lives in Rome.\n",
