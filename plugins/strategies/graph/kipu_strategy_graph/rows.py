@@ -15,6 +15,7 @@ from kipu import Query
 from .extraction import key
 from .extraction.pages import page_title
 from .facts import Fact, Statement, judge, plain
+from .naming import Page, named_pages
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Sequence
@@ -58,7 +59,8 @@ class Reader:
         self._where, self._parameters = index.where(Query("", as_of=as_of))
         self._targets: dict[str, set[str]] = {}  # of a key: what files say that it is another name of
         self._others: dict[str, set[str]] = {}  # of a key: the other names that files give it
-        self._of_pages: list[tuple[str, str, str, str]] | None = None
+        self._named: list[Page] | None = None
+        self._titles: set[str] = set()
         self._written: dict[str, str] = {}
         self._names: dict[str, str] = {}
         self._groups: dict[str, tuple[str, set[str]]] = {}
@@ -98,18 +100,20 @@ class Reader:
             unknown = ends - self._targets.keys()
         self._groups.clear()
 
+    async def _pages(self) -> list[Page]:
+        if self._named is None:
+            self._named = await named_pages(self._index, self._as_of)
+            self._titles = {key(page.names[0]) for page in self._named}
+        return self._named
+
     async def _names_of_pages(self, keys: Collection[str]) -> list[tuple[str, str, str, str]]:
-        """Return what front matter calls pages of which one name is among some keys: as rows of aliases."""
-        if self._of_pages is None:
-            rows = await self._index.connection.execute_fetchall(
-                "SELECT value, path FROM kipu_properties CROSS JOIN kipu_files ON kipu_files.id = file_id "
-                f"WHERE key IN ('alias', 'aliases', 'title') AND {self._where}",
-                self._parameters,
-            )
-            self._of_pages = [
-                (key(value), key(title), value, title) for value, path in rows if (title := page_title(path))
-            ]
-        return [row for row in self._of_pages if row[0] in keys or row[1] in keys]
+        """Return what else pages are called of which one name is among some keys: as rows of aliases."""
+        rows = (
+            (key(name), key(page.names[0]), name, page.names[0])
+            for page in await self._pages()
+            for name in page.names[1:]
+        )
+        return [row for row in rows if row[0] in keys or row[1] in keys]
 
     def main(self, one: str) -> str:
         """Return the key that stands for the entity of a key."""
@@ -129,7 +133,15 @@ class Reader:
                 }
                 unseen += near - group
                 group |= near
-            main = min(group, key=lambda each: (-len(self._others.get(each, ())), bool(self._stands_for(each)), each))
+            main = min(
+                group,
+                key=lambda each: (
+                    each not in self._titles,
+                    -len(self._others.get(each, ())),
+                    bool(self._stands_for(each)),
+                    each,
+                ),
+            )
             self._groups |= dict.fromkeys(group, (main, group))
         return self._groups[one]
 
@@ -189,15 +201,10 @@ class Reader:
         return [each for (each,) in rows]
 
     async def page(self, keys: Collection[str]) -> str | None:
-        """Return the path of the file whose title is one of some keys, and exactly that; None if there is none."""
-        rows = await self._select(
-            "DISTINCT kipu_files.path",
-            "graph_mentions",
-            f"row.entity IN {_LISTED}",
-            keys,
-            rest="ORDER BY kipu_files.path",
-        )
-        return next((path for (path,) in rows if key(page_title(path)) in keys), None)
+        """Return the path of the file whose name, or else its title, is one of some keys; None if there is none."""
+        pages = await self._pages()
+        of_files = (page.path for page in pages if key(page_title(page.path)) in keys)
+        return next(of_files, next((page.path for page in pages if key(page.names[0]) in keys), None))
 
     async def count_rules(self) -> list[tuple[str, int]]:
         """Return how many statements each rule has found, most first."""

@@ -123,6 +123,34 @@ async def test_names_are_one_where_the_files_say_so_and_nowhere_else(graph):
     assert [entity.aliases for entity in await reader.entities("Ravi Kapoor")] == [[]]
 
 
+@pytest.mark.parametrize("aliases", ["[Nordlys AS, NH]", "Nordlys AS, NH", "\n- Nordlys AS\n- NH"])
+async def test_a_page_has_its_title_the_name_of_its_file_and_its_aliases(graph, aliases):
+    reader = graph(
+        {
+            "suppliers/nordlys.md": f"---\naliases: {aliases}\n---\n\n# Nordlys Hosting\n\n## Contacts\n\n"
+            "- uses [[Xen]]\n",
+            "2026-01-10.md": "Nordlys AS owns Quay. Ravi knows NH. Ann likes nordlys.\n",
+        }
+    )
+    facts = {"Nordlys Hosting -uses-> Xen", "Nordlys Hosting -owns-> Quay", "Ravi -knows-> Nordlys Hosting"}
+    for name in ("Nordlys", "nordlys hosting", "Nordlys AS", "nh"):
+        assert facts <= set(shown(await reader.facts(name)))
+        (entity,) = await reader.entities(name)
+        assert (entity.name, entity.page) == ("Nordlys Hosting", "memory/suppliers/nordlys.md")
+        assert list(entity.aliases) == ["NH", "Nordlys", "Nordlys AS"]
+
+
+async def test_a_title_that_several_pages_have_makes_them_no_entity(graph):
+    reader = graph({"billing.md": "# Acme\n\n- uses [[Xen]]\n", "payments.md": "# Acme\n\n- port:: 1\n"})
+    assert [entity.name for entity in await reader.entities("billing")] == ["billing"]
+
+
+async def test_a_page_keeps_its_name_and_aliases_are_shown_as_files_write_them(graph):
+    reader = graph({"terraform.md": "---\naliases: [TF, Hashi-TF]\n---\n# Terraform\n\n- same as [[OpenTofu]]\n"})
+    (entity,) = await reader.entities("opentofu")
+    assert (entity.name, list(entity.aliases)) == ("Terraform", ["Hashi-TF", "OpenTofu", "TF"])
+
+
 async def test_a_name_that_files_give_to_several_is_each_of_them(graph):
     reader = graph(
         {

@@ -11,7 +11,7 @@ from kipu.markdown import front_matter, read_metadata
 
 from .denials import believed
 from .names import LONGEST_NAME, STOP_WORDS, key, names_in
-from .pages import plain
+from .pages import plain, split_aliases
 from .records import Alias, Relation
 from .words import INTERJECTIONS
 
@@ -96,8 +96,9 @@ def aliases(text: str) -> Iterator[Alias]:
 def properties(text: str, subject: str) -> Iterator[Alias | Relation]:
     """Yield what front matter says of a page, where the text begins with it."""
     for name, values in front_matter(text.split("\n")).properties.items():
-        for value in values:
-            if name in {"alias", "aliases"}:
+        is_alias = name in {"alias", "aliases"}
+        for value in split_aliases(values) if is_alias else values:
+            if is_alias:
                 yield Alias(value, subject)
             elif name not in {"tag", "tags", "title"}:
                 yield from _field(name, value, subject, f"{name}: {value}", "property")

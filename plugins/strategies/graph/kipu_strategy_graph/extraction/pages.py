@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import re
 from functools import lru_cache
+from typing import TYPE_CHECKING
 
 from .names import DATE_WORDS, STOP_WORDS
 
-__all__ = ["page_title", "plain", "subject"]
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+__all__ = ["page_title", "plain", "split_aliases", "subject"]
 
 _MARKUP = re.compile(r"\[\[(?:[^\[\]|]*\|)?([^\[\]|]*)\]\]|[`*]|(?<!\w)_|_(?!\w)|^#+\s+|\s#+$")
 _WITH_DATE = re.compile(r"\d{4}-\d\d(?:-\d\d)?|\d{8}|(?:19|20)\d\d|w\d\d?|q[1-4]|\d+", re.IGNORECASE)
@@ -54,6 +58,12 @@ def page_title(path: str) -> str:
     name = path.rpartition("/")[2]
     title = " ".join(re.split(r"[-_\s]+", name.rpartition(".")[0] or name))
     return "" if not title or _says_nothing(title) or _WITH_DATE.match(name) else title
+
+
+def split_aliases(values: Sequence[str]) -> list[str]:
+    """Return the names in a value of front matter: the items of a list, or what commas separate in a text."""
+    parts = values[0].split(",") if len(values) == 1 else values
+    return [part.strip() for part in parts if part.strip()]
 
 
 def _says_nothing(title: str) -> bool:
