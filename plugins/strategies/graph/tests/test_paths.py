@@ -5,7 +5,9 @@ from __future__ import annotations
 import asyncio
 import re
 import sys
+import tempfile
 from itertools import pairwise
+from pathlib import Path
 from typing import Any
 
 import attrs
@@ -13,7 +15,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kipu import Memory
+from kipu import IndexConfig, Memory, MemoryConfig, SearchConfig
 from kipu.errors import ConfigurationError
 from kipu.markdown import read_metadata
 from kipu.testing import ParagraphChunker, ScratchIndex, VectorStrategy, WordStrategy
@@ -93,6 +95,33 @@ async def test_nor_do_outdated_notes_or_copies_give_way_to_paths(memory, mark):
     assert texts(results)[:3] == texts(without)[:3]
     assert texts(results)[3] == SECOND
     assert all(before.score >= after.score for before, after in pairwise(results))
+
+
+NAMES = st.sampled_from(["Ravi", "FastAPI", "Uvicorn", "Oslo", "小明"])
+NOTES = st.tuples(NAMES, st.sampled_from(["uses", "runs on", "likes"]), NAMES, st.sampled_from(["", " here", PAST]))
+
+
+async def search_twice(workspace: Path, question: str, **options: Any) -> list[Any]:
+    index, search = IndexConfig(chunker=EntryChunker()), SearchConfig(WordStrategy(), relation=GraphStrategy())
+    async with Memory(MemoryConfig(workspace, index=index, search=search)) as notes:
+        return [await notes.search(question, relation=on, **options) for on in (True, False)]
+
+
+@given(st.lists(NOTES, min_size=4, max_size=30), NAMES, st.integers(1, 30), st.sampled_from([None, "2019-01-01"]))
+@settings(deadline=None, max_examples=25)
+def test_paths_stand_behind_the_third_hit_and_move_no_other(said, name, count, as_of):
+    with tempfile.TemporaryDirectory() as folder:
+        memory = Path(folder, "memory")
+        memory.mkdir()
+        for number, note in enumerate(said):
+            (memory / f"{number}.md").write_text("- {} {} {}{}\n".format(*note), "utf-8")
+        question = f"What runs on what {name} uses?"
+        results, without = asyncio.run(search_twice(Path(folder), question, max_results=count, as_of=as_of))
+    assert texts(results)[: min(3, len(without))] == texts(without)[:3]
+    ends = {result.text for result in results if result.chain}
+    one, other = ([text for text in texts(each) if text not in ends] for each in (results, without))
+    assert [text for text in one if text in other] == [text for text in other if text in one]
+    assert all(before.score >= after.score > 0 for before, after in pairwise(results))
 
 
 async def test_an_outdated_note_begins_no_path_and_is_labelled_where_one_ends(memory):
