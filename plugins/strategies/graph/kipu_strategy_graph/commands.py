@@ -46,8 +46,8 @@ async def show_command(output: Output, memory: Memory, name: str, as_of: str | N
         return
     if len(found.entities) > 1:
         output.note(f"{name} may be one of {len(found.entities)}.")
-    for entity in found.entities:
-        also = f", also {', '.join(entity.aliases)}" if entity.aliases else ""
+    for entity in found.entities if output.verbose else found.entities[:_MOST_SHOWN]:
+        also = f", also {_listed(output, entity.aliases)}" if entity.aliases else ""
         page = entity.page or "no page of its own"
         output.line(
             f"{click.style(escape(entity.name), bold=True)}{escape(also)}  {escape(page)}  "
@@ -55,10 +55,7 @@ async def show_command(output: Output, memory: Memory, name: str, as_of: str | N
         )
     _print_facts(output, _once(found.facts))
     if found.neighbours:
-        names = [each.name for each in found.neighbours]
-        shown = names if output.verbose else names[:_MOST_SHOWN]
-        more = f" and {len(names) - len(shown):,} more" if len(names) > len(shown) else ""
-        output.line(f"neighbours: {escape(', '.join(shown))}{more}")
+        output.line(f"neighbours: {escape(_listed(output, [each.name for each in found.neighbours]))}")
     if not found.facts:
         output.note("The notes name it, and state no fact about it that holds.")
 
@@ -161,6 +158,13 @@ async def export_command(
         output.line(as_svg(names, facts, middle))
     else:
         output.line(as_dot(names, facts))
+
+
+def _listed(output: Output, names: Sequence[str]) -> str:
+    """Return names with commas; of many, the first ones, unless the output is verbose."""
+    shown = names if output.verbose else names[:_MOST_SHOWN]
+    more = f" and {len(names) - len(shown):,} more" if len(names) > len(shown) else ""
+    return f"{', '.join(shown)}{more}"
 
 
 def _print_facts(output: Output, facts: Sequence[Fact], *, dated: bool = False) -> None:

@@ -55,6 +55,24 @@ def test_show_prints_the_facts_that_hold_with_their_places(kipu):
     assert "Ravi -lives in-> Rome" in kipu("show", "ravi", "--as-of", "2026-01-31").out
 
 
+@pytest.mark.parametrize(
+    ("notes", "found"),
+    [
+        (
+            "---\naliases: [{}]\n---\n".format(", ".join(f"Name {number}" for number in range(60))),
+            " and 10 more  memory/Zoe.md",
+        ),
+        (" ".join(f"[[Person {number}|Zoe]]" for number in range(60)), "Person 10  no page of its own"),
+    ],
+)
+def test_show_prints_the_first_of_many_names(kipu, kipu_write, notes, found):
+    kipu_write("memory/Zoe.md", notes)
+    shown, whole = kipu("show", "Zoe").out, kipu("show", "Zoe", "--verbose").out
+    assert found in shown
+    assert shown.count("\n") <= 101
+    assert len(whole) > len(shown)
+
+
 def test_path_prints_a_fact_for_each_step(kipu):
     steps = "Ravi -uses-> FastAPI  memory/team.md:1\nFastAPI -runs on-> Uvicorn  memory/stack.md:4\n"
     assert kipu("path", "Ravi", "Uvicorn") == Done(0, steps, "")
