@@ -161,6 +161,13 @@ def test_the_targets_of_markup_are_names_or_texts():
         ("[[Ravi Kumar|Ravi]] > Observations", "memory/people.md", "Ravi"),
         ("What we decided", "memory/billing-api.md", "billing api"),
         ("", "memory/projects/heron.md", "heron"),
+        ("Billing service", "memory/2026-11-29.md", "Billing"),
+        ("2026-11-29 > The Billing API service > Notes", "memory/2026-11-29.md", "Billing API"),
+        ("Ravi > What we decided", "memory/2026-11-29.md", "Ravi"),
+        ("What we decided", "memory/2026-11-29.md", "What we decided"),
+        ("Billing service", "memory/zz.md", "Billing"),
+        ("Billing service", "memory/billing.md", "billing"),
+        ("Heron > Staging cluster", "memory/zz.md", "Heron"),
         ("Notes", "memory/2026-11-29.md", None),
         ("", "memory/index.md", None),
     ],
@@ -168,6 +175,16 @@ def test_the_targets_of_markup_are_names_or_texts():
 def test_the_page_is_the_innermost_name_of_headings_and_file(heading, path, source):
     found = [each.source for each in read("owner:: Marta", heading=heading, path=path).relations]
     assert found == ([source] if source else [])
+
+
+def test_a_heading_that_is_no_name_is_the_subject_of_markup_alone():
+    text = "- uses [[Redis]]\n- lives in Porto\n- He met [[Ravi]]"
+    assert said(text, heading="What we decided") == ["What we decided -uses-> Redis"]
+
+
+def test_a_section_that_is_no_name_is_not_what_a_file_is_about():
+    chunk = StoredChunk(1, "c", "memory/heron.md", "memory", None, 1, 9, "Staging cluster", 2, "owner:: Marta", "", {})
+    assert [each.source for each in extract(chunk).relations] == ["heron"]
 
 
 def test_a_label_and_same_as_are_aliases_and_nothing_else_is():

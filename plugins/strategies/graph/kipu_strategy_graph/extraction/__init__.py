@@ -10,7 +10,7 @@ import attrs
 
 from .markup import aliases, blocks, links_in, metadata_spans, properties, read
 from .names import LONGEST_NAME, key, names_in, phrase
-from .pages import page_title, plain, subject
+from .pages import page_title, plain, section, subject
 from .records import Alias, Extraction, Mention, Relation
 
 if TYPE_CHECKING:
@@ -72,18 +72,19 @@ def _above(headings: str, path: str) -> list[tuple[str, Mention]]:
 def _statements(chunk: StoredChunk, parser: Parser | None) -> Iterator[Alias | Relation]:
     from .statements import statements  # to compile its patterns takes 0.1 s, which no search needs
 
-    about = subject(chunk.heading, chunk.path)
+    about = subject(chunk.heading, chunk.heading_level, chunk.path)
+    page = about or section(chunk.heading)  # what markup is about, which says so: "- uses [[Redis]]"
     text = chunk.text
-    if text.startswith(("---\n", "+++\n")) and about:
-        yield from properties(text, about)
+    if text.startswith(("---\n", "+++\n")) and page:
+        yield from properties(text, page)
     if "[[" in text:
         yield from aliases(text)
     for block in blocks(text):
-        marked, rest, speaker = read(block, about)
+        marked, rest, speaker = read(block, page)
         for relation in marked:
-            if relation.predicate.casefold() in _SAME and relation.is_entity and about:
-                yield Alias(about, relation.target)
-            elif about:
+            if relation.predicate.casefold() in _SAME and relation.is_entity and page:
+                yield Alias(page, relation.target)
+            elif page:
                 yield relation
         said = [*statements(rest, subject=about, speaker=speaker, is_item=block.is_item)] if rest else []
         if parser is not None and rest:

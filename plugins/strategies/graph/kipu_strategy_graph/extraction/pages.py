@@ -7,11 +7,12 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from .names import DATE_WORDS, STOP_WORDS
+from .words import KINDS
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-__all__ = ["page_title", "plain", "split_aliases", "subject"]
+__all__ = ["page_title", "plain", "section", "split_aliases", "subject"]
 
 _MARKUP = re.compile(r"\[\[(?:[^\[\]|]*\|)?([^\[\]|]*)\]\]|[`*]|(?<!\w)_|_(?!\w)|^#+\s+|\s#+$")
 _WITH_DATE = re.compile(r"\d{4}-\d\d(?:-\d\d)?|\d{8}|(?:19|20)\d\d|w\d\d?|q[1-4]|\d+", re.IGNORECASE)
@@ -34,6 +35,8 @@ _SECTIONS = frozenset(
     tips today todo todos tools topics untitled updates usage user users version versions week work yesterday""".split()
 )
 
+_ARTICLE = re.compile(r"(?:the|an?|our|my)\s", re.IGNORECASE)
+_LONGEST_TITLE = 80
 _NOT_A_NAME = _SECTIONS | STOP_WORDS | DATE_WORDS
 
 
@@ -43,13 +46,28 @@ def plain(text: str) -> str:
 
 
 @lru_cache(maxsize=1_000)
-def subject(heading: str, path: str) -> str:
-    """Return the innermost heading that is a name, or else the title of the file; an empty text if both are none.
+def subject(heading: str, level: int, path: str) -> str:
+    """Return the innermost heading that is a name, or else what the file is about; an empty text if both are none.
+
+    A file is about its name, or about the name in its title if its own name is no part of that: "Billing service".
 
     :param heading: the headings above a chunk, joined by " > ".
+    :param level: the level of the innermost one.
     """
+    titles = [plain(title) for title in heading.split(" > ")]
+    if name := next(filter(_is_name, reversed(titles)), ""):
+        return name
+    page = page_title(path)
+    if page and (level != len(titles) or set(page.casefold().split()) <= set(titles[0].casefold().split())):
+        return page
+    return next(filter(None, map(_name_of_kind, reversed(titles) if not page else titles[:1])), page)
+
+
+@lru_cache(maxsize=1_000)
+def section(heading: str) -> str:
+    """Return the innermost heading that says something, whether it is a name or not, or an empty text."""
     titles = (plain(title) for title in reversed(heading.split(" > ")))
-    return next(filter(_is_name, titles), "") or page_title(path)
+    return next((title for title in titles if 0 < len(title) <= _LONGEST_TITLE and not _says_nothing(title)), "")
 
 
 @lru_cache(maxsize=1_000)
@@ -71,8 +89,17 @@ def _says_nothing(title: str) -> bool:
     return all(word in _NOT_A_NAME or _WITH_DATE.fullmatch(word) for word in words)
 
 
+def _name_of_kind(title: str) -> str:
+    """Return the name in a title that also says what it is, such as "Billing service"; an empty text otherwise."""
+    words = _ARTICLE.sub("", title).split()
+    if len(words) < 2 or words[-1] not in KINDS:
+        return ""
+    name = " ".join(words[:-1])
+    return name if _is_name(name) else ""
+
+
 def _is_name(title: str) -> bool:
     words = title.split()
-    if not 1 <= len(words) <= 6 or len(title) > 80 or title[-1] in "?.!:" or _says_nothing(title):
+    if not 1 <= len(words) <= 6 or len(title) > _LONGEST_TITLE or title[-1] in "?.!:" or _says_nothing(title):
         return False
     return all(not word[0].islower() or word in _JOINING or re.search(r"[\d._/A-Z]", word) for word in words)
