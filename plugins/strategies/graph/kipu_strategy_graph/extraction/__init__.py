@@ -72,7 +72,7 @@ def _above(headings: str, path: str) -> list[tuple[str, Mention]]:
 def _statements(chunk: StoredChunk, parser: Parser | None) -> Iterator[Alias | Relation]:
     from .statements import statements  # to compile its patterns takes 0.1 s, which no search needs
 
-    about = subject(chunk.heading, chunk.heading_level, chunk.path)
+    about = subject(chunk.heading, chunk.path, chunk.heading_level)
     page = about or section(chunk.heading)  # what markup is about, which says so: "- uses [[Redis]]"
     text = chunk.text
     if text.startswith(("---\n", "+++\n")) and page:

@@ -46,7 +46,7 @@ def plain(text: str) -> str:
 
 
 @lru_cache(maxsize=1_000)
-def subject(heading: str, level: int, path: str) -> str:
+def subject(heading: str, path: str, level: int = 1) -> str:
     """Return the innermost heading that is a name, or else what the file is about; an empty text if both are none.
 
     A file is about its name, or about the name in its title if its own name is no part of that: "Billing service".
