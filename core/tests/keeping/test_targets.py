@@ -81,6 +81,23 @@ async def test_what_is_expected_may_be_the_text_that_lists_and_results_give(note
             await notebook.edit("Bob likes cake.", id=note.id, expected=expected)
 
 
+@pytest.mark.parametrize(
+    ("before", "expected"),
+    [
+        ("# Theirs\n- fact", "# Mine\n- fact"),
+        ("# Theirs\n- fact", "- fact"),
+        ("---\n\n- fact", "fact"),
+        ("* fact\n\n<!-- theirs -->\n* other", "* fact\n* other"),
+    ],
+)
+async def test_what_is_expected_has_the_lines_around_entries_too(notebook, workspace, before, expected):
+    (workspace / "memory/a.md").write_text(before, "utf-8")
+    lines = before.count("\n") + 1
+    with pytest.raises(FileChangedError, match="does not say what was expected"):
+        await notebook.edit("- new", path="memory/a.md", start=1, end=lines, expected=expected, all=True)
+    assert (workspace / "memory/a.md").read_text("utf-8") == before
+
+
 async def test_lines_that_say_something_unexpected_are_not_changed(notebook, workspace):
     file = workspace / "memory/a.md"
     file.write_text("- new on top\n- zebra\n- lion\n", "utf-8")

@@ -158,12 +158,15 @@ async def ids_of(context: Context, found: Iterable[tuple[str, Entry]]) -> list[s
 
 
 def _says(text: str, expected: str) -> bool:
-    """Return whether lines are what was expected: as they are, or entries without their metadata, or also the mark."""
-    found, given = (entries(each.split("\n")) for each in (text, expected))
+    """Return whether lines are what was expected: as they are, or without metadata, or only entries with that text."""
+    lines = text.split("\n")
+    found = entries(lines)
+    metadata = {each.end_line for each in found if each.metadata}
+    plain = "\n".join(line for number, line in enumerate(lines, 1) if number not in metadata)
+    inside = {number for each in found for number in range(each.start_line, each.end_line + 1)}
     said = "\n".join(entry.text for entry in found)
-    is_same = [entry.text for entry in found] == [entry.text for entry in given]
-    is_same = (is_same and not any(entry.metadata for entry in given)) or expected in (said, f"- {said}")
-    return _comparable(text) == expected or (bool(found) and is_same)
+    is_entries = bool(found) and all(number in inside or not line.strip() for number, line in enumerate(lines, 1))
+    return expected in map(_comparable, (text, plain)) or (is_entries and expected in (said, f"- {said}"))
 
 
 def _comparable(text: str) -> str:
