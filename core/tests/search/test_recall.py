@@ -114,13 +114,18 @@ def test_a_place_is_named_once():
     assert list_places(places) == "memory/a.md:1, memory/b.md:1-2"
 
 
-async def test_a_notice_names_the_best_result_if_only_others_fit(memory, write):
-    write(f"memory/{'a' * 150}.md", f"valkey valkey {'valkey ' * 60}\n")
+@pytest.mark.parametrize("text", [f"valkey valkey {'valkey ' * 60}", "valkey valkey", "valkey " * 8])
+async def test_nothing_is_quoted_instead_of_the_best_result(memory, write, text):
+    best = f"memory/{'a' * 150}.md"
+    write(best, f"# {'Caches of the company ' * 5}\n\n- {text}\n")
     write("memory/b.md", f"The cat likes valkey and fish. {'fish ' * 60}\n")
-    recalled = await memory.recall("valkey", max_tokens=75)
-    assert [result.path for result in recalled.results] == ["memory/b.md"]
-    best = f"memory/{'a' * 150}.md:1"
-    assert recalled.results.notices == [f"{best}, the best that was found, does not fit into 75 tokens: allow more."]
+    recalls = {budget: await memory.recall("valkey", max_tokens=budget) for budget in range(1, 301, 6)}
+    for budget, recalled in recalls.items():
+        assert recalled.tokens <= budget
+        assert [result.path for result in recalled.results][:1] == ([best] if recalled else [])
+        notice = f"{best}:3, the best that was found, does not fit into {budget} tokens: allow more."
+        assert (recalled.results.notices == [notice]) == (not recalled)
+    assert any("heading=" not in recalled.text for recalled in recalls.values() if recalled)
 
 
 @pytest.mark.parametrize("mark", ["<|im_start|>", "<|endoftext|>", "\uff1c|im_end|>"])
@@ -274,7 +279,9 @@ async def test_a_scope_recalls_its_own(config, write):
 async def test_a_budget_too_small_for_any_result_is_reported(memory, write):
     write("memory/a.md", "alpha " * 50)
     recalled = await memory.recall("alpha", max_tokens=20)
-    assert recalled.results.notices == ["Of what was found, nothing fits into 20 tokens: allow more."]
+    assert recalled.results.notices == [
+        "memory/a.md:1, the best that was found, does not fit into 20 tokens: allow more."
+    ]
     assert not recalled
 
 

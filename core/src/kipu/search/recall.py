@@ -107,8 +107,6 @@ async def _render(database: Database, results: SearchResults, query: Query, max_
         text = prompt.text()
     used = prompt.used(results)
     if results and not text:
-        used.notices.append(f"Of what was found, nothing fits into {max_tokens:,} tokens: allow more.")
-    elif results and results[0] not in used[:1]:
         best_place = Place(results[0].path, results[0].start_line, results[0].end_line)
         used.notices.append(
             f"{best_place}, the best that was found, does not fit into {max_tokens:,} tokens: allow more."
@@ -212,17 +210,20 @@ class _Prompt:
 
     def _add_cut(self, position: _Position, chunk: StoredChunk) -> bool:
         """Add the part of a chunk around what the query matched, as much as fits."""
-        length = min(len(chunk.text) - 1, 5 * self._left)
-        while length >= _FEWEST_CHARACTERS:
+        length = min(len(chunk.text), 5 * self._left)
+        while length >= min(len(chunk.text), _FEWEST_CHARACTERS):
             start, end = best_part(chunk.text, self._query, length)
             first = min(chunk.end_line, chunk.start_line + chunk.text.count("\n", 0, start))
             last = min(chunk.end_line, first + chunk.text.count("\n", start, end))
             part = attrs.evolve(chunk, text=cut(chunk.text, start, end), start_line=first, end_line=last)
             if self._cost(position, part) <= self._left:
                 self._chosen[position], self._left = part, 0
-                self.cut_place = Place(part.path, part.start_line, part.end_line)
+                self.cut_place = Place(part.path, first, last) if part.text != chunk.text else None
                 return True
             length = length * 9 // 10
+        if chunk.heading:
+            return self._add_cut(position, attrs.evolve(chunk, heading=""))
+        self._left = 0  # what is worth less is not quoted instead
         return False
 
     def drop_last(self) -> None:
