@@ -316,8 +316,10 @@ async def test_an_unnamed_undo_never_takes_a_change_before_one_outside_the_works
         assert (await memory.undo(inside.change)).name == inside.change
         with pytest.raises(QueryError, match=r"There is no change to undo: remember in .*a.md cannot be undone\."):
             await memory.undo()
-    assert "zwei" in vault.read_text("utf-8")
-    assert not any(b"zwei" in record.read_bytes() for record in records(workspace))
+        assert "zwei" in vault.read_text("utf-8")
+        assert not any(b"zwei" in record.read_bytes() for record in records(workspace))
+        await memory.forget(path=str(vault), all=True)
+        assert not any(b"vault/a.md" in record.read_bytes() for record in records(workspace))
 
 
 @pytest.mark.parametrize(

@@ -257,8 +257,8 @@ class History:
         for name in self._names():
             path, scope = os.path.join(self._folder, name), self._context.scope
             record = self._read(path)
-            if record is None or not record.is_undoable:
-                is_concerned = record is None and scope.label is None
+            if record is None:
+                is_concerned = scope.label is None
             else:
                 is_concerned = any(scope.sees(self.name_of(patch)) for patch in record.files) and any(
                     self.real_of(patch) == real or _has_any(patch, wanted) for patch in record.files
