@@ -204,6 +204,13 @@ async def test_a_notice_names_the_copies_of_what_is_superseded(memory):
     assert not any("also said" in notice for notice in note.notices)
 
 
+async def test_a_successor_that_says_the_same_is_no_copy(memory):
+    old = await memory.remember("The cache is Redis.", source="one")
+    for _ in ("added", "found"):
+        note = await memory.remember("The cache is Redis.", source="two", supersedes=f"{old.path}:{old.start_line}")
+        assert not any("also said" in notice for notice in note.notices)
+
+
 async def test_copies_beyond_the_scope_are_not_named(workspace):
     async with Memory(configured(workspace), scope="alice") as alice, Memory(configured(workspace), scope="bob") as bob:
         old = await alice.remember("The cache is Redis.")

@@ -98,7 +98,7 @@ async def remember(
             first = old.text.strip().split("\n")[0][:_SHOWN_CHARACTERS]
             context.notices.add(f"It supersedes {old.place}: {first}")
         await writer.index(path, *([old.path] if old else []))
-        await _note_copies(context, old)
+        await _note_copies(context, old, text)
         (chunk,), (id,) = await find_chunks_at(writer, [place]), await _ids(context, path, [lines])
     return Note(path, place.start_line, place.end_line, text, chunk, None, similar, id, change=change)
 
@@ -239,17 +239,18 @@ async def _keep_duplicate(
     place = Place(path, entry.start_line, entry.end_line)
     (id,) = await ids_of(writer.context, [found])
     change = None if old is None else await _supersede_by_existing(writer, place, old)
-    await _note_copies(writer.context, old)
+    await _note_copies(writer.context, old, text)
     if metadata:
         writer.context.notices.add("This text was remembered before. The metadata of that entry was not changed.")
     (chunk,) = await find_chunks_at(writer, [place])
     return Note(place.path, place.start_line, place.end_line, text, chunk, place, id=id, change=change)
 
 
-async def _note_copies(context: Context, old: Target | None) -> None:
-    """Add a notice that names the entries which say what was superseded, and are believed still."""
+async def _note_copies(context: Context, old: Target | None, text: str) -> None:
+    """Add a notice that names the entries which say what was superseded by a text, and are believed still."""
     for entry in entries(old.text.split("\n")) if old else ():
-        if old and (copies := await find_copies(context, old.path, entry, None)):
+        is_same = canonical(entry.text) == canonical(text)  # then the successor would be named as well
+        if old and not is_same and (copies := await find_copies(context, old.path, entry, None)):
             context.notices.add(f"What was superseded is also said in {list_places(copies)}.")
 
 
