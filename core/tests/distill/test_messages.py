@@ -197,3 +197,9 @@ def test_a_long_transcript_is_parsed_quickly():
     text = "<system-reminder>x</system-reminder>\n" * 30_000 + "<system-reminder>" * 30_000
     (message,) = parse_messages([{"type": "user", "message": {"role": "user", "content": text}}])
     assert message.text == "<system-reminder>" * 30_000
+
+
+def test_what_no_text_file_has_is_left_out():
+    assert parse_messages([{"role": "user", "content": "a\0b\ud800"}, {"role": "user", "content": "\0"}]) == [
+        Message("user", "ab")
+    ]

@@ -23,7 +23,9 @@ _NOTHINGS = {
     "keine", "nichts", "rien", "nada", "ничего", "нет", "没有", "没有新信息", "無", "无", "なし", "없음",
 }  # fmt: skip
 _JSON = re.compile(r'\[\s*["{\]]|\{\s*["}]')
-_NO_TEXT = re.compile("[\0\ud800-\udfff]")  # no text file has it
+NO_TEXT = re.compile("[\0\ud800-\udfff]")
+"""What no text file has."""
+
 _TEXT_KEYS = ("text", "fact", "memory", "content", "facts", "memories")
 
 ITEM = re.compile(r"(?:[-*+\u2022]|[0-9]{1,3}[.)])[ \t]+(?P<text>.*)")
@@ -48,7 +50,7 @@ def parse_facts(answer: str) -> list[str]:
 
     :raises FlusherError: it is JSON of another shape, or cut off.
     """
-    answer = _NO_TEXT.sub("", answer)
+    answer = NO_TEXT.sub("", answer)
     if (facts := _parse_json(answer)) is not None:
         return facts
     if sentence_of(answer):
@@ -99,7 +101,7 @@ def _parse_json(answer: str) -> list[str] | None:
         if not _JSON.match(text.strip()) or any(map(ITEM.match, around.split("\n"))):
             return None
     try:
-        facts = [_NO_TEXT.sub("", fact).strip().removeprefix("- ") for fact in _texts_of(json.loads(text))]
+        facts = [NO_TEXT.sub("", fact).strip().removeprefix("- ") for fact in _texts_of(json.loads(text))]
     except (ValueError, RecursionError) as error:
         if around:
             return None  # a text that quotes JSON

@@ -14,6 +14,7 @@ from ..errors import QueryError
 from ..search.quotation import without_recalled
 from ..search.tokens import count_tokens
 from ..types import Message
+from .facts import NO_TEXT
 from .transcript import messages_of, without_injected
 
 _ROLES = {"user": "user", "human": "user", "assistant": "assistant", "ai": "assistant", "model": "assistant"}
@@ -45,7 +46,7 @@ def parse_messages(conversation: Any) -> list[Message]:
     messages, unknown = [], list[str]()
     for number, message in enumerate(messages_of(conversation), 1):
         role, text = _parse_message(message, number, unknown)
-        text = without_recalled(text).strip()
+        text = NO_TEXT.sub("", without_recalled(text)).strip()  # which no filter nor model takes
         if role and text:
             messages.append(Message(role, text))
     if unknown and not messages:  # beside texts, a block that models have since then is left out

@@ -23,7 +23,7 @@ _SAFE = re.compile(r"[a-z0-9](?:[a-z0-9_.@+-]{0,62}[a-z0-9_])?")
 _RESERVED = {ARCHIVE, MEMORY_FOLDER, EXTERNAL}
 # Windows has no files of these names, with any ending. https://learn.microsoft.com/windows/win32/fileio/naming-a-file
 _DEVICES = {"con", "prn", "aux", "nul", *(f"{name}{digit}" for name in ("com", "lpt") for digit in range(10))}
-_NO_FOLDER = re.compile(r'[/\\\0-\x1f\x7f<>:"|?*]')
+_NO_FOLDER = re.compile(r'[/\\\0-\x1f\x7f<>:"|?*\ud800-\udfff]')
 
 
 def label_of(scope: Any) -> str:
@@ -61,7 +61,7 @@ def check_source(source: Any) -> str:
         raise QueryError(f"{source!r} is no valid source: it must be the name of a folder below memory/.")
     if source in _RESERVED:
         raise QueryError(f'The source "{source}" is reserved: choose another name.')
-    return unicodedata.normalize("NFC", source.encode("utf-8", "replace").decode("utf-8"))
+    return unicodedata.normalize("NFC", source)
 
 
 @attrs.frozen
