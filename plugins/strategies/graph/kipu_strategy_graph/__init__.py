@@ -18,6 +18,7 @@ from kipu.types import StrategyBase
 from . import tables
 from .chains import MOST, insert, path_hits
 from .facts import FUNCTIONAL
+from .lookup import Lookup
 from .paths import find_paths
 
 if TYPE_CHECKING:
@@ -106,14 +107,14 @@ class GraphStrategy(StrategyBase):
 
     async def complete(self, query: Query, index: Index, hits: list[Hit]) -> list[Hit]:
         """Return the hits of another strategy with the ends of paths between them."""
-        paths = await find_paths(query, index, hits)
-        return insert(hits, await path_hits(query, index, paths, MOST)) if paths else hits
+        lookup = Lookup(index, query)
+        return insert(hits, await path_hits(lookup, await find_paths(lookup, hits), MOST))
 
     async def search(self, query: Query, index: Arms) -> list[Hit]:
         """Return the ends of paths, best first: one for each file."""
         hits = await index.search(self.strategy, query)
-        paths = await find_paths(query, index, hits) if hits else []
-        return await path_hits(query, index, paths, query.limit) if paths else []
+        lookup = Lookup(index, query)
+        return await path_hits(lookup, await find_paths(lookup, hits or []), query.limit)
 
 
 @hookimpl

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from .extraction.names import STOP_WORDS
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from kipu.types import Hit
 
@@ -55,7 +55,7 @@ class Path(NamedTuple):
 
 
 class Seeds(NamedTuple):
-    """Paths of one passage, those that are worth most first; all anchors, with the chunks that have each of them.
+    """Paths of one passage, those that are worth most first; all anchors, and the chunks that have what is asked.
 
     ``most`` is in how many chunks an anchor may be.
     """
@@ -71,12 +71,15 @@ async def find_seeds(lookup: Lookup, words: Sequence[str], hits: Sequence[Hit]) 
     runs = _runs(words)
     known = await lookup.known(runs)
     plain = [run for run in runs if run.count(" ") < 2] if _are_plain(words, hits[:SEEDS]) else []
-    if not known.names and not plain:
+    same = await lookup.aliases(runs) if known.has_aliases else {}
+    if not known.names and not plain and not same:
         return None
     most = min(ANCHOR_MOST, max(ANCHOR_LEAST, int(ANCHOR_SHARE * known.chunks)))
-    names = await _find_names(lookup, known, plain, most)
+    every = [*known.names, *plain, *same, *(each for others in same.values() for each in others)]
+    having = await lookup.chunks_with(every, most)
+    names = _find_names(known, same, having, plain)
     paths = _seeds(hits[:DEPTH], _anchors(words, names), known.chunks)
-    return Seeds(paths, names, known, most) if paths else None
+    return Seeds(paths, {name: having.get(name, ids) for name, ids in names.items()}, known, most) if paths else None
 
 
 def rarity_of(chunks: int, ids: Sequence[int]) -> float:
@@ -84,22 +87,27 @@ def rarity_of(chunks: int, ids: Sequence[int]) -> float:
     return math.log(1 + chunks / (1 + len(ids)))
 
 
-async def _find_names(lookup: Lookup, known: Known, plain: Sequence[str], common: int) -> dict[str, list[int]]:
+def _find_names(
+    known: Known,
+    same: Mapping[str, Iterable[str]],
+    having: Mapping[str, Sequence[int]],
+    plain: Sequence[str],
+) -> dict[str, Sequence[int]]:
     """Return the names of a question that may be anchors, with the chunks that have them or one of their aliases.
 
+    :param same: the aliases of what the question has.
     :param plain: what may be a name as well, if it is rare.
     """
-    same = await lookup.aliases(known.names) if known.has_aliases else {}
-    having = await lookup.chunks_with([*known.names, *plain, *(each for all in same.values() for each in all)], common)
     names = {
         name: having[name]
         for name, count in known.names.items()
         if name in having and count >= NAMED * len(having[name])
     }
     names |= {run: having[run] for run in plain if len(having.get(run, ())) <= WORD_MOST and run in having}
-    for name in known.names:
-        for alias in same.get(name, ()):
-            names[name] = [*names.get(name, ()), *having.get(alias, ())]
+    for name, others in same.items():
+        if name in known.names or name in having:
+            own = names.get(name, having.get(name, ()) if name not in known.names else ())
+            names[name] = list(dict.fromkeys([*own, *(id for other in others for id in having.get(other, ()))]))
     return {name: ids for name, ids in names.items() if ids}
 
 

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
     from kipu.types import Index, Query, StoredChunk
 
+    from .lookup import Lookup
     from .paths import Path
 
 __all__ = ["MOST", "insert", "path_hits"]
@@ -47,8 +48,11 @@ class _Move(NamedTuple):
     is_forward: bool
 
 
-async def path_hits(query: Query, index: Index, paths: Sequence[Path], limit: int) -> list[Hit]:
+async def path_hits(lookup: Lookup, paths: Sequence[Path], limit: int) -> list[Hit]:
     """Return the last passage of each path as a hit, the best one for each file. No path leads through what is past."""
+    if not paths:
+        return []
+    query, index = lookup.query, lookup.index
     shown: dict[int, Path] = {}
     paths = paths[: _LOOKED_AT * limit]
     chunks = await index.chunks({id for path in paths for id in path.chunks})
@@ -61,9 +65,10 @@ async def path_hits(query: Query, index: Index, paths: Sequence[Path], limit: in
             files.add(end.path)
             shown[end.id] = path
     relations, names = await _said(index, {id for path in shown.values() for id in path.chunks})
+    same = await lookup.aliases({name for path in shown.values() for name in path.names})
     hits = []
     for id, path in shown.items():
-        moves = _moves([chunks[each] for each in path.chunks], path.names, relations, names)
+        moves = _moves([chunks[each] for each in path.chunks], path.names, relations, names, same)
         score = min(1.0, path.score)
         hits.append(Hit(chunks[id], score, {"graph": score}, why=_why(moves), chain=[move.step for move in moves]))
     return hits
@@ -107,6 +112,7 @@ def _moves(
     phrases: Sequence[str],
     relations: Mapping[int, Sequence[_Relation]],
     names: Mapping[int, Mapping[str, str]],
+    same: Mapping[str, Mapping[str, str]],
 ) -> list[_Move]:
     """Return a step for each passage, with the relation that it states, or with the two names that it has.
 
@@ -116,18 +122,20 @@ def _moves(
     for number, chunk in enumerate(chunks):
         own, said = names.get(chunk.id, {}), relations.get(chunk.id, ())
         one, other = phrases[number], phrases[number + 1] if number + 1 < len(phrases) else ""
+        is_alias = other != one and other in same.get(one, ())
+        starts, ends = {one: "", **same.get(one, {})}, {other: "", **same.get(other, {})}
         fits = [
-            (_fit(start, one) * _fit(end, other), is_forward, each)
-            for each in said
+            (_fit(start, starts) * _fit(end, ends), is_forward, each)
+            for each in (() if is_alias else said)
             for start, end, is_forward in ((each.source, each.target, True), (each.target, each.source, False))
         ]
         best, is_forward, relation = max(fits, key=lambda fit: fit[:2], default=(0, True, _Relation("", "", "")))
         if not best:
-            is_forward, start = True, own.get(one) or _written(chunk, one)
+            is_forward, start = True, _written(chunk, own, {one: starts[one]} if is_alias else starts)
             if other:
-                end = own.get(other) or _written(chunk, other)
+                end = _written(chunk, own, {other: ends[other]} if is_alias else ends)
             else:
-                others = (name for folded, name in own.items() if not _fit(folded, one) and not _fit(one, folded))
+                others = (name for folded, name in own.items() if not _fit(folded, starts) and not _fit(one, (folded,)))
                 end = next(others, "")
             relation = _Relation(start, "", end)
         moves.append(_Move(Step(*relation, chunk.path, chunk.start_line, chunk.end_line, chunk.chunk), is_forward))
@@ -151,14 +159,22 @@ def _why(moves: Sequence[_Move]) -> str:
     return line
 
 
-def _fit(name: str, part: str) -> int:
-    """Return how well a name is what a phrase stands for: 2 if it is the same, 1 if it has its words, 0 if not."""
+def _fit(name: str, phrases: Iterable[str]) -> int:
+    """Return how well a name is what phrases stand for: 2 if it is one of them, 1 if it has its words, 0 if not."""
     folded = " ".join(phrase(name))
-    return 2 if folded == part or not part else int(f" {part} " in f" {folded} ")
+    return max(2 if folded == part or not part else int(f" {part} " in f" {folded} ") for part in phrases)
 
 
-def _written(chunk: StoredChunk, name: str) -> str:
-    """Return a phrase as a chunk writes it, or the phrase itself."""
+def _written(chunk: StoredChunk, own: Mapping[str, str], names: Mapping[str, str]) -> str:
+    """Return the first of some names that a chunk has, as it writes it, or else the first as it is given."""
+    for name in names:
+        if found := own.get(name) or _find(chunk, name):
+            return found
+    return next((written or name for name, written in names.items()), "")
+
+
+def _find(chunk: StoredChunk, name: str) -> str:
+    """Return a phrase as a chunk writes it, or an empty text."""
     wanted = tuple(name.split())
     for text in (chunk.text, chunk.heading, page_title(chunk.path)):
         if not name.isascii() and (joined := name.replace(" ", "")) in text:  # in a script without spaces
@@ -170,7 +186,7 @@ def _written(chunk: StoredChunk, name: str) -> str:
                 folded += words[end][1]
                 if folded == wanted:
                     return " ".join(word for word, _ in words[start : end + 1])
-    return name
+    return ""
 
 
 async def _said(index: Index, ids: Iterable[int]) -> tuple[dict[int, list[_Relation]], dict[int, dict[str, str]]]:

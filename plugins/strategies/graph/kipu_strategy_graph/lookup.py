@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from .extraction import phrase
 from .extraction.pages import page_title
+from .naming import HAS_ALIASES, named_pages
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -41,6 +42,11 @@ class Place(NamedTuple):
         return _titles(self.path, self.heading)
 
 
+@lru_cache(maxsize=20_000)
+def _phrases(names: tuple[str, ...]) -> dict[str, str]:
+    return {" ".join(phrase(name)): name for name in names}
+
+
 @lru_cache(maxsize=10_000)
 def _titles(path: str, heading: str) -> frozenset[str]:
     return frozenset(" ".join(phrase(title)) for title in (heading.rpartition(" > ")[2], page_title(path)))
@@ -50,12 +56,14 @@ class Lookup:
     """Looks names and phrases up for one query. A phrase that ends with ``*`` stands for all that begin like it."""
 
     def __init__(self, index: Index, query: Query) -> None:
-        self._index = index
+        self.index = index
+        self.query = query
+        self._of_pages: dict[str, list[dict[str, str]]] | None = None
         self._where, self._parameters = index.where(query)
         self._found: dict[tuple[str, int], list[int]] = {}
 
     async def _rows(self, statement: str, *parameters: Any) -> list[Any]:
-        return list(await self._index.connection.execute_fetchall(statement, parameters))
+        return list(await self.index.connection.execute_fetchall(statement, parameters))
 
     def _passing(self, id: str) -> str:
         """Return the joins and the condition for rows of chunks that pass the filters."""
@@ -68,7 +76,8 @@ class Lookup:
         """Return which of the phrases are names somewhere, and the size of what is searched."""
         rows = await self._rows(
             f"SELECT value, (SELECT count(*) FROM graph_mentions {self._passing('chunk_id')} AND phrase = value) "
-            "FROM json_each(?) UNION ALL SELECT '', EXISTS (SELECT 1 FROM graph_aliases) UNION ALL SELECT '', count(*) "
+            f"FROM json_each(?) UNION ALL SELECT '', EXISTS (SELECT 1 FROM graph_aliases) OR {HAS_ALIASES} "
+            "UNION ALL SELECT '', count(*) "
             f"FROM kipu_chunks CROSS JOIN kipu_files ON kipu_files.id = kipu_chunks.file_id WHERE {self._where}",
             *self._parameters,
             json.dumps([*phrases]),
@@ -77,20 +86,31 @@ class Lookup:
         *names, (_, has_aliases), (_, chunks) = rows
         return Known({name: count for name, count in names if count}, chunks, bool(has_aliases))
 
-    async def aliases(self, phrases: Iterable[str]) -> dict[str, set[str]]:
-        """Return what else files call what some phrases name."""
-        listed = json.dumps([*phrases])
+    async def aliases(self, phrases: Iterable[str]) -> dict[str, dict[str, str]]:
+        """Return what else files call what some phrases name: phrases, each with how it is written."""
+        asked = [*phrases]
+        listed = json.dumps(asked)
         rows = await self._rows(
-            f"SELECT alias_phrase, name_phrase FROM graph_aliases {self._passing('chunk_id')} AND (alias_phrase IN "
+            "SELECT alias_phrase, name_phrase, alias_text, name_text FROM graph_aliases "
+            f"{self._passing('chunk_id')} AND (alias_phrase IN "
             "(SELECT value FROM json_each(?)) OR name_phrase IN (SELECT value FROM json_each(?)))",
             *self._parameters,
             listed,
             listed,
         )
-        found: dict[str, set[str]] = defaultdict(set)
-        for alias, name in rows:
-            found[alias].add(name)
-            found[name].add(alias)
+        if self._of_pages is None:
+            self._of_pages = {}
+            for page in await named_pages(self.index, self.query.as_of, has_aliases=True):
+                names = _phrases(page.names)
+                for each in names:
+                    self._of_pages.setdefault(each, []).append(names)
+        found: dict[str, dict[str, str]] = defaultdict(dict)
+        for each in asked:
+            for names in self._of_pages.get(each, ()):
+                found[each] |= names
+        for alias, name, alias_text, name_text in rows:
+            found[alias][name] = name_text
+            found[name][alias] = alias_text
         return found
 
     async def chunks_with(self, phrases: Iterable[str], most: int) -> dict[str, list[int]]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
 from kipu import Query
@@ -13,21 +14,22 @@ from .extraction import key
 from .extraction.pages import page_title, split_aliases, subject
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
     from datetime import date
 
     from kipu.types import Index
 
-__all__ = ["Page", "named_pages"]
+__all__ = ["HAS_ALIASES", "Page", "named_pages"]
 
 _ALIASES = "key IN ('alias', 'aliases')"
+HAS_ALIASES = f"EXISTS (SELECT 1 FROM kipu_properties WHERE {_ALIASES})"
+"""A condition in SQL: whether the front matter of any file names others."""
 
 
 class Page(NamedTuple):
     """A file, and its names as they are written: its title first, then that of the file, then the other ones."""
 
     path: str
-    names: Sequence[str]
+    names: tuple[str, ...]
 
 
 async def named_pages(index: Index, as_of: date | None, *, has_aliases: bool = False) -> list[Page]:
@@ -52,20 +54,27 @@ async def named_pages(index: Index, as_of: date | None, *, has_aliases: bool = F
             parameters,
         )
     )
-    headings = [_heading(text or "", heading or "") for _, text, heading, _, _ in rows]
-    counts = Counter(map(key, headings))
-    pages = []
-    for (path, _, _, properties, context), heading in zip(rows, headings, strict=True):
-        said = json.loads(properties)
+    found = [_names(*row) for row in rows]
+    counts = Counter(key(heading) for heading, _ in found)
+    named = [names[1:] if heading and counts[key(heading)] > 1 else names for heading, names in found]
+    return [Page(row[0], names) for row, names in zip(rows, named, strict=True) if names]
+
+
+@lru_cache(maxsize=20_000)
+def _names(
+    path: str, text: str | None, heading: str | None, properties: str, context: str | None
+) -> tuple[str, tuple[str, ...]]:
+    """Return the heading of a page, empty if it is no name, and all names: the heading first, if it is one."""
+    title = _heading(text or "", heading or "")
+    said = json.loads(properties)
+    own = [title, *(value for name, value in said if name == "title"), page_title(path)]
+    others = split_aliases([value for name, value in said if name != "title"])
+    names = {key(each): each for each in [*own, *others] if each}
+    if others:
         # Front matter is kept without case; the context of the first chunk has it as it is written.
         written = {key(each): each for line in (context or "").split("\n") for each in split_aliases([line])}
-        titles = [value for name, value in said if name == "title"]
-        own = [heading if counts[key(heading)] == 1 else "", *titles, page_title(path)]
-        others = split_aliases([value for name, value in said if name != "title"])
-        names = {key(each): written.get(key(each), each) for each in [*own, *others] if each}
-        if names:
-            pages.append(Page(path, [*names.values()]))
-    return pages
+        names |= {each: written[each] for each in names if each in written}
+    return title, tuple(names.values())
 
 
 def _heading(text: str, heading: str) -> str:

@@ -17,14 +17,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from .anchors import WORD_MOST, Path, Seeds, find_seeds, rarity_of
 from .extraction import phrase
 from .extraction.names import STOP_WORDS
-from .lookup import Lookup
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from kipu.types import Hit, Index, Query, QueryEmbedding
+    from kipu.types import Hit, QueryEmbedding
 
-    from .lookup import Place
+    from .lookup import Lookup, Place
 
 __all__ = ["Path", "find_paths"]
 
@@ -71,12 +70,12 @@ class _Question(NamedTuple):
         return [(self.weights[word], ids) for word, ids in self.having.items() if ids.isdisjoint(chunks)]
 
 
-async def find_paths(query: Query, index: Index, hits: Sequence[Hit]) -> list[Path]:
-    """Return the paths from hits that may answer a query, best first."""
+async def find_paths(lookup: Lookup, hits: Sequence[Hit]) -> list[Path]:
+    """Return the paths from hits that may answer the query of a lookup, best first."""
+    query = lookup.query
     words = phrase(query.text)[:_LONGEST_QUESTION]
     if not hits or not words:
         return []
-    lookup = Lookup(index, query)
     found = await find_seeds(lookup, words, hits)
     if found is None:
         return []
@@ -92,7 +91,7 @@ async def find_paths(query: Query, index: Index, hits: Sequence[Hit]) -> list[Pa
         query.embedding,
     )
     most = min(SHARED_MOST, max(SHARED_LEAST, int(SHARED_SHARE * total)))
-    walk = _Walk(question, found, lookup, index, most)
+    walk = _Walk(question, found, lookup, most)
     paths = await walk.step(found.paths)
     for id, path in (await walk.step(sorted(paths.values(), reverse=True)[:BEAM])).items():
         paths[id] = max(path, paths.get(id, path))
@@ -102,12 +101,11 @@ async def find_paths(query: Query, index: Index, hits: Sequence[Hit]) -> list[Pa
 class _Walk:
     """Goes from passages to those that share a name with them."""
 
-    def __init__(self, question: _Question, seeds: Seeds, lookup: Lookup, index: Index, most: int) -> None:
+    def __init__(self, question: _Question, seeds: Seeds, lookup: Lookup, most: int) -> None:
         self._question = question
         self._anchors = {anchor: frozenset(ids) for anchor, ids in seeds.anchors.items()}
         self._has_aliases = seeds.known.has_aliases
         self._lookup = lookup
-        self._index = index
         self._most = most
         self._places: dict[int, Place] = {}
         self._vectors: dict[int, Any] = {}
@@ -204,7 +202,7 @@ class _Walk:
 
         ids = {*(id for _, id in pairs), *(id for path in paths for id in path.chunks)}
         wanted = sorted(ids - self._vectors.keys())
-        found, rows = await self._index.vectors(embedding.space, wanted)
+        found, rows = await self._lookup.index.vectors(embedding.space, wanted)
         self._vectors |= dict.fromkeys(wanted) | dict(zip(found, rows, strict=True))
         asked = embedding.vector
         zero = np.zeros_like(asked)

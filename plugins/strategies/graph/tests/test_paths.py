@@ -206,6 +206,43 @@ async def test_an_alias_stands_for_its_name(memory, kipu_write):
     assert [result.path for result in results if result.chain] == ["memory/z/Fast.md"]
 
 
+@pytest.mark.parametrize(
+    ("question", "page", "fact", "why"),
+    [
+        (
+            "Which Java does the customs gateway need?",
+            "---\naliases: [Customs Gateway]\n---\n# Plover\n\nQuarkus: what all customs need, a gateway.\n",
+            "Quarkus needs Java 21.",
+            "Plover - Quarkus -needs-> Java 21",
+        ),
+        (
+            "What does 李娜 own?",
+            "---\naliases: 李娜, Nana\n---\n# Li Na\n\nShe likes tea.\n",
+            "Li Na owns the Kestrel.",
+            "李娜 - Li Na -owns-> Kestrel",
+        ),
+        (
+            "What does the tin man own?",
+            "# Li Na\n\nAll call her [[Li Na|tin man]], the tin man.\n",
+            "Li Na owns the Kestrel.",
+            "tin man - Li Na -owns-> Kestrel",
+        ),
+    ],
+)
+async def test_a_question_may_use_an_alias_of_a_page(kipu_config, kipu_write, question, page, fact, why):
+    kipu_write("memory/people/page.md", page)
+    kipu_write("memory/a.md", fact + "\n")
+    kipu_write("memory/other/b.md", "---\naliases: [Lists, 山]\n---\n# Mountain\n\nIt is high.\n")
+    for number, note in enumerate(others(30)):
+        kipu_write(f"memory/n/{number}.md", note + "\n")
+    config = kipu_config(index={"chunker": "markdown"}, relation={"use": "graph", "strategy": "keyword"})
+    async with Memory(config) as notes:
+        results = await notes.search(question, strategy="graph")
+    assert [(result.text, result.why) for result in results] == [(fact, why)]
+    async with Memory(config, scope="n") as notes:
+        assert not await notes.search(question, strategy="graph")
+
+
 async def test_vectors_say_which_note_is_nearer():
     notes = {"a": ("Ravi uses FastAPI", [1, 1]), "b": ("FastAPI, a logo", [-1, 1]), "c": ("FastAPI, a port", [2, 1])}
     graph = GraphStrategy()
