@@ -113,6 +113,7 @@ def test_markup_says_something_of_the_page(text, found):
         ("- does not use [[X]]", "not Billing -uses-> X"),
         ("- doesn't use [[X]]", "not Billing -uses-> X"),
         ("- no longer uses [[X]]", "not Billing -uses-> X"),
+        ("- rarely uses [[X]]", "not Billing -uses-> X"),
         ("- never uses [[X]]", "not Billing -uses-> X"),
         ("- stopped using [[X]]", "not Billing -uses-> X"),
         ("- has no [[X]]", "not Billing -has-> X"),
@@ -224,6 +225,17 @@ def test_a_label_and_same_as_are_aliases_and_nothing_else_is():
         ("Ravi stopped using Redis.", ["not Ravi -uses-> Redis"]),
         ("The house has no garden.", ["not house -has-> garden"]),
         ("Ravi uses neither Redis nor Kafka.", ["not Ravi -uses-> Redis", "not Ravi -uses-> Kafka"]),
+        ("Zara hardly ever uses Excel.", ["not Zara -uses-> Excel"]),
+        ("Zara rarely uses Excel.", ["not Zara -uses-> Excel"]),
+        ("Zara seldom uses Excel. She barely likes Word.", ["not Zara -uses-> Excel", "not Zara -likes-> Word"]),
+        ("Zara is no owner of Billing.", ["not Zara -owner of-> Billing"]),
+        ("Zara was the owner of Billing.", ["Zara -was owner of-> Billing"]),
+        ("Zara was Paul's manager.", ["Zara -was manager of-> Paul"]),
+        ("Zara was in Porto until May.", ["past Zara -in-> Porto"]),
+        ("Zara was the owner of Billing until May.", ["past Zara -was owner of-> Billing"]),
+        ("Ann was using Subversion.", ["Ann -was using-> Subversion"]),
+        ("Heron was owned by Zara until May.", ["past Heron -owned by-> Zara"]),
+        ("Ann uses Git until May.", ["Ann -uses-> Git"]),
         ("Does Kofi use Terraform?", ["question Kofi -uses-> Terraform"]),
         ("Lena might move to Basel.", ["possible Lena -moves to-> Basel"]),
         ("If Mei joins Orbit, we leave.", ["condition Mei -joins-> Orbit"]),
@@ -285,6 +297,10 @@ def test_relations_have_the_dates_that_the_text_or_its_metadata_gives():
     assert (lived.predicate, lived.valid_from, lived.valid_until) == ("lives in", "2019-03", None)
     (owned,) = read("Until 2026-09-30 Jonas owned the holds module.").relations
     assert (owned.valid_from, owned.valid_until) == (None, "2026-09-30")
+    (used,) = read("Ann was using Subversion until 2024.").relations
+    assert (used.valid_until, used.modality) == ("2024-12-31", "")
+    (used,) = read("Ann used Subversion until 2024-02.").relations
+    assert used.valid_until == "2024-02-29"
     (lives,) = read("Mona lives in Cusco.", valid_until="2026-12-31").relations
     assert lives.valid_until == "2026-12-31"
 

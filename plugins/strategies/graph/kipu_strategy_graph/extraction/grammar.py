@@ -126,7 +126,7 @@ PARTICIPLE = re.compile(
 )
 ROLE = re.compile(
     # the mother of; a project of; Anders's sister
-    rf"(?:(?:an?|the|one\sof\sthe)\s)?(?:(?P<role>(?:[a-z-]+\s)?[a-z-]+)\sof\s|(?P<owner>{_NAME}?)['’]s?\s(?P<of>(?:[a-z-]+\s)?[a-z-]+)"
+    rf"(?:(?:an?|the|one\sof\sthe|(?P<no>no))\s)?(?:(?P<role>(?:[a-z-]+\s)?[a-z-]+)\sof\s|(?P<owner>{_NAME}?)['’]s?\s(?P<of>(?:[a-z-]+\s)?[a-z-]+)"
     rf"(?=[.,;:!?)]|$|\s{_STOPPER}))"
 )
 PREPOSITION = re.compile(rf"\s?(?:(?P<particle>up|out|down|off|back)\s)?(?P<preposition>{_any(PREPOSITIONS)})\s")

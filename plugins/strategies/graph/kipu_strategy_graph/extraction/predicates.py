@@ -19,6 +19,7 @@ _TARGET = re.compile(rf"(?:(?:an?|the|our|my|his|her|its|their)\s|[\d`\[*{UPPER}
 _PLAIN_WORD = re.compile(r"[a-z][a-z-]*")
 _NOT = re.compile(r"n['’]t\b")
 _HAVE = frozenset({"has", "have", "had"})
+_WAS = frozenset({"was", "were", "had"})
 _DO = frozenset({"do", "does", "did", "to", "stopped", "quit"})
 # What "has lived since 2019" still does.
 _STILL = {
@@ -136,18 +137,20 @@ def _of_being(text: str, position: int, modality: str, polarity: int, helpers: l
         if verb["verb"] in {"called", "named"} and text.startswith(" ", verb.end()):
             return _objects(text, verb.end() + 1, verb["verb"], modality, polarity)
         return passive(text, verb, modality, polarity)
+    was = "" if _WAS.isdisjoint(helpers) else "was "
     if "going" in helpers or "to" in helpers:
         return []
     word = _PLAIN_WORD.match(text, position)
     if word is not None and word[0] in _BASES and word[0].endswith("ing"):
-        return _after_verb(text, _BASES[word[0]], word.end(), modality, polarity)
+        return _after_verb(text, was + word[0] if was else _BASES[word[0]], word.end(), modality, polarity)
     if (place := grammar.PREPOSITION.match(text, position)) is not None:
         return _quality(text, place, "", modality, polarity)
     if (role := grammar.ROLE.match(text, position)) is not None:
+        if role["no"]:
+            polarity = -polarity
         if role["owner"]:
-            target = role["owner"]
-            return [Found(f"{role['of']} of", target, role.end(), True, polarity, modality)]
-        return _objects(text, role.end(), f"{role['role']} of", modality, polarity)
+            return [Found(f"{was}{role['of']} of", role["owner"], role.end(), True, polarity, modality)]
+        return _objects(text, role.end(), f"{was}{role['role']} of", modality, polarity)
     if word is not None and word[0] not in STOP_WORDS:
         place = grammar.PREPOSITION.match(text, word.end())
         return _quality(text, place, word[0] + " ", modality, polarity) if place is not None else []

@@ -29,8 +29,9 @@ class Relation:
     """A statement: a source, a predicate and a target, with the sentence or line that makes it.
 
     ``target`` is a name if ``is_entity``, and any text otherwise. A statement that the text denies has the
-    ``polarity`` -1. One that it does not make, but asks for, supposes or plans, has a ``modality``: ``question``,
-    ``condition`` or ``possible``. Dates are ISO 8601. ``via`` is the rule that found it.
+    ``polarity`` -1. One that it does not make, but asks for, supposes or plans, or that it says has ended, has a
+    ``modality``: ``question``, ``condition``, ``possible`` or ``past``. Dates are ISO 8601. ``via`` is the rule that
+    found it.
     """
 
     source: str

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from calendar import monthrange
 from typing import TYPE_CHECKING
 
 import attrs
@@ -25,6 +26,7 @@ _BETWEEN_NAMES = re.compile(r",\s(?:and\s)?|\s(?:and|&)\s")
 _IN_PARENTHESES = re.compile(r"\s?\([^()\n]{0,100}\)")
 _DASH = re.compile("[;–—]")
 _SINCE = re.compile(r"\b(?P<when>[Ss]ince|[Uu]ntil)\s(?P<date>\d{4}(?:-\d\d(?:-\d\d)?)?)\b")
+_ENDED = re.compile(r"\b(?:was|were|had)\s.*\buntil\s(?!\d{4})")
 _CONDITIONS = {"if", "when", "whenever", "unless", "whether", "suppose", "assuming", "once"}
 _NO_SUBJECTS = STOP_WORDS | INTERJECTIONS
 _CONFIDENCE = {"sentence": 0.8, "pronoun": 0.6}
@@ -70,6 +72,7 @@ def statements(text: str, *, subject: str = "", speaker: str = "", is_item: bool
         dates: dict[str, str] = {}
         if "ince " in sentence or "ntil " in sentence:
             dates = {each["when"].lower(): each["date"] for each in _SINCE.finditer(sentence)}
+        has_ended = _ENDED.search(sentence) is not None
         has_clauses = ", " in line or "because" in line or _DASH.search(line) is not None
         for start in (0, *(each.end() for each in grammar.CLAUSE.finditer(line))) if has_clauses else (0,):
             known, relations = _clause(line, start, modality, subject, speaker)
@@ -81,13 +84,23 @@ def statements(text: str, *, subject: str = "", speaker: str = "", is_item: bool
                     sentence,
                     via,
                     polarity=said.polarity,
-                    modality=said.modality,
+                    modality=said.modality or ("past" if has_ended else ""),
                     confidence=_CONFIDENCE[via],
                     valid_from=dates.get("since"),
-                    valid_until=dates.get("until"),
+                    valid_until=_last_day(dates["until"]) if "until" in dates else None,
                     is_entity=said.is_entity,
                 )
             subject = known if relations or start else ""
+
+
+def _last_day(day: str) -> str:
+    """Return the last day of a year or of a month, and a day as it is."""
+    year, _, month = day.partition("-")
+    if not month:
+        return f"{year}-12-31"
+    if "-" in month or not 1 <= int(month) <= 12 or int(year) < 1:
+        return day
+    return f"{day}-{monthrange(int(year), int(month))[1]}"
 
 
 def _clause(

@@ -21,13 +21,13 @@ __all__ = [
 ]
 
 BE = frozenset("is are was were am be been being".split())
-NEGATION = frozenset("not never longer cannot stopped quit".split())
+NEGATION = frozenset("not never longer cannot stopped quit hardly barely scarcely rarely seldom".split())
 MODAL = frozenset(
     """may might could would should will can must shall cannot ca wo wouldn couldn shouldn plans plan planned hopes hope
     hoped wants want wanted intends intend going""".split()
 )
-ADVERBS = """now also still currently always often usually already just really only mostly sometimes rarely mainly
-    primarily officially then soon even once ever first recently finally""".split()
+ADVERBS = """now also still currently always often usually already just really only mostly sometimes rarely seldom
+    mainly primarily officially then soon even once ever first recently finally""".split()
 PREPOSITIONS = """in on at to with from for by of into about over under near through against via within inside behind
     across onto towards toward around along beside upon like""".split()
 
