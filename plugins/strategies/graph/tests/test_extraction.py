@@ -96,7 +96,7 @@ def test_a_line_of_metadata_names_nothing():
         ("- Role: lead", ["role"]),
         ("- [preference] tea over coffee #drink (2026)", ["preference"]),
         ("- met at the [[Lisbon Office]] on a day in May", ["links to"]),
-        ("---\ntags: [a]\nowner: Marta\n---\nText", ["owner"]),
+        ("---\nowner: Marta\n---\nText", []),
         ("- [ ] call the bank\n- [link](page.md)\n- Note: later\n- TODO: this", []),
         ("```\nRavi uses FastAPI.\n```\n| Ravi uses FastAPI. | b |", []),
     ],
@@ -191,10 +191,6 @@ def test_a_section_that_is_no_name_is_not_what_a_file_is_about():
 def test_a_label_and_same_as_are_aliases_and_nothing_else_is():
     text = "[[Billing API|billing]] and [[Ravi|ravi]]\n- same_as [[Ravi Kumar]]\n- like [[R. Kumar]]"
     assert read(text, heading="Ravi").aliases == [Alias("billing", "Billing API"), Alias("Ravi", "Ravi Kumar")]
-    assert read("---\naliases: [RK, R. Kumar]\n---\n", heading="Ravi").aliases == [
-        Alias("RK", "Ravi"),
-        Alias("R. Kumar", "Ravi"),
-    ]
 
 
 @pytest.mark.parametrize(

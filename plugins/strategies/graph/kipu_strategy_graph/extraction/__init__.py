@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import attrs
 
-from .markup import aliases, blocks, links_in, metadata_spans, properties, read
+from .markup import aliases, blocks, links_in, metadata_spans, read
 from .names import LONGEST_NAME, key, names_in, phrase
 from .pages import page_title, plain, section, subject
 from .records import Alias, Extraction, Mention, Relation
@@ -75,8 +75,6 @@ def _statements(chunk: StoredChunk, parser: Parser | None) -> Iterator[Alias | R
     about = subject(chunk.heading, chunk.path, chunk.heading_level)
     page = about or section(chunk.heading)  # what markup is about, which says so: "- uses [[Redis]]"
     text = chunk.text
-    if text.startswith(("---\n", "+++\n")) and page:
-        yield from properties(text, page)
     if "[[" in text:
         yield from aliases(text)
     for block in blocks(text):

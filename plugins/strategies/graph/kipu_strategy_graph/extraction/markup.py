@@ -7,18 +7,18 @@ from typing import TYPE_CHECKING
 
 import attrs
 
-from kipu.markdown import front_matter, read_metadata
+from kipu.markdown import read_metadata
 
 from .denials import believed
 from .names import LONGEST_NAME, STOP_WORDS, key, names_in
-from .pages import plain, split_aliases
+from .pages import plain
 from .records import Alias, Relation
 from .words import INTERJECTIONS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["Block", "aliases", "blocks", "links_in", "metadata_spans", "properties", "read"]
+__all__ = ["Block", "aliases", "blocks", "links_in", "metadata_spans", "read"]
 
 _ITEM = re.compile(r"[ \t>]*(?:[-*+]|\d{1,9}[.)])[ \t]+(?:\[[ xX/-]\][ \t]+)?")
 _BREAK = re.compile(r"[ \t]*(?:#{1,6}[ \t]|[|]|[-*_=]{3,}[ \t]*$|$)")
@@ -91,17 +91,6 @@ def aliases(text: str) -> Iterator[Alias]:
         page, label = link["page"].strip(), plain(link["label"] or "")
         if page and label and key(label) != key(page):
             yield Alias(label, page)
-
-
-def properties(text: str, subject: str) -> Iterator[Alias | Relation]:
-    """Yield what front matter says of a page, where the text begins with it."""
-    for name, values in front_matter(text.split("\n")).properties.items():
-        is_alias = name in {"alias", "aliases"}
-        for value in split_aliases(values) if is_alias else values:
-            if is_alias:
-                yield Alias(value, subject)
-            elif name not in {"tag", "tags", "title"}:
-                yield from _field(name, value, subject, f"{name}: {value}", "property")
 
 
 def metadata_spans(text: str) -> list[tuple[int, int]]:
