@@ -156,6 +156,15 @@ def test_an_invalid_argument_is_explained_in_a_sentence(run, workspace, argument
     assert "Traceback" not in err
 
 
+@pytest.mark.parametrize(("more", "count"), [([], 2), (["--json"], 2), (["--quiet"], 1)])
+def test_a_command_that_fails_prints_the_notices_of_its_call(run, workspace, more, count):
+    (workspace / ".kipu").mkdir()
+    (workspace / ".kipu/index.sqlite").write_bytes(b"x" * 5000)
+    code, out, err = run("read", "nope1234", *more)
+    assert (code, out, len(err.splitlines())) == (2, "", count)
+    assert ("It was set aside as .kipu/index.damaged.sqlite" in err) == (count > 1)
+
+
 def test_an_edit_says_that_nothing_changed_or_that_there_is_a_copy(run, workspace):
     (workspace / "memory/a.md").write_text("- one\n- two\n", "utf-8")
     code, out, err = run("edit", "memory/a.md:2", "two")

@@ -127,8 +127,11 @@ def shared_options(command: Callable[..., Any]) -> Callable[..., Any]:
         with contextlib.redirect_stdout(sys.stderr) if as_json else contextlib.nullcontext():
             try:
                 return command(output=output, workspace=folder, **rest)
-            except QueryError as error:
-                raise type(error)(_with_flag(str(error))) from error
+            except KipuError as error:
+                output.notices(getattr(error, "__notes__", ()))  # those of the call that failed
+                if isinstance(error, QueryError):
+                    raise type(error)(_with_flag(str(error))) from error
+                raise
 
     return with_output
 
