@@ -76,10 +76,10 @@ class GraphStrategy(StrategyBase):
     def schema_version(self) -> int | str:
         """The version of the tables and of what is read out of a chunk."""
         if not self.nlp:
-            return 5
+            return 6
         from .extraction.nlp import identity
 
-        return f"5 {identity(self.nlp)}"
+        return f"6 {identity(self.nlp)}"
 
     async def create(self, connection: aiosqlite.Connection) -> None:
         """Create empty tables."""

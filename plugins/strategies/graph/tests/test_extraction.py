@@ -183,6 +183,18 @@ def test_a_heading_that_is_no_name_is_the_subject_of_markup_alone():
     assert said(text, heading="What we decided") == ["What we decided -uses-> Redis"]
 
 
+def test_what_is_nested_in_an_item_that_is_only_a_name_is_said_of_that_name():
+    text = (
+        "- [[Redis|cache]]\n  - version:: 7\n    1. uses [[Jemalloc]]\n- owner:: Marta\n- Uvicorn:\n\t- runs on Linux"
+    )
+    assert [each for each in said(text, heading="Billing") if "links" not in each] == [
+        "Redis -version-> 7",
+        "Redis -uses-> Jemalloc",
+        "Billing -owner-> Marta",
+        "Uvicorn -runs on-> Linux",
+    ]
+
+
 def test_a_section_that_is_no_name_is_not_what_a_file_is_about():
     chunk = StoredChunk(1, "c", "memory/heron.md", "memory", None, 1, 9, "Staging cluster", 2, "owner:: Marta", "", {})
     assert [each.source for each in extract(chunk).relations] == ["heron"]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import attrs
 
-from .markup import aliases, blocks, links_in, metadata_spans, read
+from .markup import aliases, blocks, links_in, metadata_spans, only_name, read
 from .names import LONGEST_NAME, key, names_in, phrase
 from .pages import page_title, plain, section, subject
 from .records import Alias, Extraction, Mention, Relation
@@ -77,7 +77,14 @@ def _statements(chunk: StoredChunk, parser: Parser | None) -> Iterator[Alias | R
     text = chunk.text
     if "[[" in text:
         yield from aliases(text)
+    top = about, page
+    above: list[tuple[int, str]] = []  # items that are only a name, with what is nested in them
     for block in blocks(text):
+        while above and above[-1][0] >= block.indent:
+            above.pop()
+        about, page = (above[-1][1],) * 2 if above else top
+        if block.is_item and (name := only_name(block.text)):
+            above.append((block.indent, name))
         marked, rest, speaker = read(block, page)
         for relation in marked:
             if relation.predicate.casefold() in _SAME and relation.is_entity and page:

@@ -18,7 +18,7 @@ from .words import INTERJECTIONS
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["Block", "aliases", "blocks", "links_in", "metadata_spans", "read"]
+__all__ = ["Block", "aliases", "blocks", "links_in", "metadata_spans", "only_name", "read"]
 
 _ITEM = re.compile(r"[ \t>]*(?:[-*+]|\d{1,9}[.)])[ \t]+(?:\[[ xX/-]\][ \t]+)?")
 _BREAK = re.compile(r"[ \t]*(?:#{1,6}[ \t]|[|]|[-*_=]{3,}[ \t]*$|$)")
@@ -49,16 +49,21 @@ _LONGEST_VALUE = 200
 
 @attrs.frozen
 class Block:
-    """A paragraph or an item of a list, on one line: ``text`` without its mark, and ``is_item`` for the latter."""
+    """A paragraph or an item of a list, on one line: ``text`` without its mark, and ``is_item`` for the latter.
+
+    ``indent`` is the width of what stands in front of the mark.
+    """
 
     text: str
     is_item: bool
+    indent: int = 0
 
 
 def blocks(text: str) -> Iterator[Block]:
     """Yield the paragraphs and items of a text. Headings, tables, code and lines of metadata are none."""
     lines: list[str] = []
     is_item = False
+    indent = 0
     fence = ""
     for line in text.split("\n"):
         marked = _FENCE.match(line)
@@ -70,19 +75,20 @@ def blocks(text: str) -> Iterator[Block]:
         ends = item is not None or _BREAK.match(line) is not None
         starts = not ends and ":" in line and _STARTS.match(line.lstrip("> \t")) is not None
         if (ends or starts) and lines:
-            yield Block(" ".join(lines), is_item)
+            yield Block(" ".join(lines), is_item, indent)
             lines = []
         if item is not None:
             is_item = True
+            indent = len(line) - len(line.lstrip(" \t"))
         elif ends or starts:
-            is_item = False
+            is_item, indent = False, 0
             if ends:
                 continue
         stripped = line[item.end() if item is not None else 0 :].lstrip("> \t").rstrip()
         if stripped and not (stripped[0] == "[" and read_metadata(stripped)):
             lines.append(stripped)
     if lines:
-        yield Block(" ".join(lines), is_item)
+        yield Block(" ".join(lines), is_item, indent)
 
 
 def aliases(text: str) -> Iterator[Alias]:
@@ -128,6 +134,13 @@ def read(block: Block, subject: str) -> tuple[list[Relation], str, str]:
         if words and (found["bold"] or (block.is_item and is_plain)) and name.casefold() not in INTERJECTIONS:
             return [*_field(name, value, subject, text, "field")], "", ""
     return [], text, ""
+
+
+def only_name(text: str) -> str:
+    """Return the name or the page that a text consists of, or an empty text if it says more."""
+    link = _LINK.fullmatch(text.rstrip(":"))
+    name = link["page"].strip() if link is not None else plain(text.rstrip(":"))
+    return name if name and (link is not None or _is_name(name)) else ""
 
 
 def links_in(text: str) -> list[str]:
