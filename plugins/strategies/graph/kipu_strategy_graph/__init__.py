@@ -52,7 +52,7 @@ class GraphStrategy(StrategyBase):
         FUNCTIONAL,
         texts,
         "Predicates of which a subject has one value at a time: a newer one supersedes it. Of one with `^` in front, a "
-        "value has one subject.",
+        "value has one subject. Those that `|` separates are one predicate.",
     )
 
     nlp: str = option(

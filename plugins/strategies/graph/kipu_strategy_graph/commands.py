@@ -65,7 +65,10 @@ async def show_command(output: Output, memory: Memory, name: str, as_of: str | N
 @click.argument("end", metavar="B")
 @_options
 async def path_command(output: Output, memory: Memory, start: str, end: str, as_of: str | None) -> None:
-    """Show how A is related to B: the shortest chain of facts, each with its lines."""
+    """Show how A is related to B: the shortest chain of facts, each with its lines.
+
+    Without one, passages may lead on that only name both: these steps are marked as "named together".
+    """
     from .reading import Graph
 
     facts = await Graph(memory, as_of=as_of).path(start, end)
@@ -173,7 +176,7 @@ def _print_facts(output: Output, facts: Sequence[Fact], *, dated: bool = False) 
     for fact in shown:
         edge = str(fact) if fact.predicate else f"{fact.source} - {fact.target}"
         day = f"{fact.date.isoformat() if fact.date else 'undated':10}  " if dated else ""
-        state = fact.outdated or fact.modality
+        state = fact.outdated or fact.modality or ("" if fact.predicate else "named together")
         label = click.style(f"  {escape(state)}", fg="yellow") if state else ""
         place = str(Place(fact.path, fact.start_line, fact.end_line))
         output.line(f"{day}{escape(edge)}  {click.style(escape(place), fg='cyan')}{label}")

@@ -16,10 +16,12 @@ import attrs
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-__all__ = ["FUNCTIONAL", "Conflict", "Fact", "Statement", "conflicts", "judge", "plain"]
+__all__ = ["FUNCTIONAL", "Conflict", "Fact", "Statement", "conflicts", "functions", "judge", "plain"]
 
-FUNCTIONAL = ("lives in", "works at", "works for", "owned by", "owner", "^owns", "version", "port")
-"""Predicates of which a subject has one value at a time. Of one with ``^``, a value has one subject."""
+FUNCTIONAL = ("lives in", "works at|works for", "owned by|owner", "^owns", "version", "port")
+"""Predicates of which a subject has one value at a time. Of one with ``^``, a value has one subject. Those that ``|``
+separates are one predicate.
+"""
 
 
 @attrs.frozen
@@ -87,6 +89,16 @@ def plain(predicate: str) -> str:
     return " ".join(predicate.casefold().replace("_", " ").replace("-", " ").split())
 
 
+def functions(functional: Iterable[str], *, is_inverse: bool) -> dict[str, str]:
+    """Return the functional predicates, or the inverse ones, each with the one that it is compared as."""
+    groups = [
+        [plain(each) for each in name.lstrip("^").split("|")]
+        for name in functional
+        if name.startswith("^") == is_inverse
+    ]
+    return {each: group[0] for group in groups for each in group}
+
+
 def judge(statements: Iterable[Statement], functional: Iterable[str], day: date) -> list[Fact]:
     """Return the facts of statements, each with what has ended it, in the order given.
 
@@ -96,7 +108,7 @@ def judge(statements: Iterable[Statement], functional: Iterable[str], day: date)
     :param functional: see `FUNCTIONAL`.
     :param day: the day that is asked about; statements of later days must be left out by the caller.
     """
-    statements = list(statements)
+    statements = _compared(statements, functional)
     believed = [each for each in statements if not each.fact.modality and (each.fact.date or day) <= day]
     subject = _subjects(functional)
     denials = _grouped((each for each in believed if each.fact.denied), lambda each: each.edge)
@@ -123,6 +135,7 @@ def judge(statements: Iterable[Statement], functional: Iterable[str], day: date)
 
 def conflicts(statements: Sequence[Statement], functional: Iterable[str], day: date) -> list[Conflict]:
     """Return the facts that hold on a day and exclude each other, by subject and predicate."""
+    statements = _compared(statements, functional)
     facts = judge(statements, functional, day)
     subject = _subjects(functional)
     groups: dict[tuple[str, ...], list[tuple[Statement, Fact]]] = defaultdict(list)
@@ -179,10 +192,23 @@ class _Newest:
         return f"{newer[0].fact.path}:{newer[0].fact.start_line}" if newer else ""
 
 
+def _compared(statements: Iterable[Statement], functional: Iterable[str]) -> list[Statement]:
+    """Return statements with one predicate for all that are the same."""
+    functional = list(functional)
+    same = functions(functional, is_inverse=False) | functions(functional, is_inverse=True)
+
+    def compared(each: Statement) -> Statement:
+        source, predicate, target = each.edge
+        one = same.get(predicate, predicate)
+        return each if one == predicate else attrs.evolve(each, edge=(source, one, target))
+
+    return [compared(each) for each in statements]
+
+
 def _subjects(functional: Iterable[str]) -> Callable[[Statement], tuple[str, ...]]:
     """Return a function that returns what a statement says one value of; nothing if it may have several."""
-    one_target = {plain(name) for name in functional if not name.startswith("^")}
-    one_source = {plain(name[1:]) for name in functional if name.startswith("^")}
+    one_target = functions(functional, is_inverse=False).values()
+    one_source = functions(functional, is_inverse=True).values()
 
     def subject(statement: Statement) -> tuple[str, ...]:
         source, predicate, target = statement.edge

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import inspect
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from datetime import date
@@ -72,11 +73,17 @@ class Graph:
 
     :param as_of: show what was believed on that day: a date, or a text such as ``2026-11-29``.
     :param functional: the predicates of which a subject has one value at a time; by default as configured.
+    :raises QueryError: it is no `kipu.Memory`, such as a `kipu.sync.Memory`.
     """
 
     def __init__(
         self, memory: Memory, *, as_of: date | str | None = None, functional: Sequence[str] | None = None
     ) -> None:
+        if not hasattr(memory, "open_index") or not inspect.iscoroutinefunction(memory.search):
+            raise QueryError(
+                f"Graph needs a kipu.Memory, not a {type(memory).__module__}.{type(memory).__qualname__}: use "
+                '`async with kipu.Memory("project") as memory` in a coroutine that `asyncio.run` runs.'
+            )
         self._memory = memory
         self._as_of = _day(as_of)
         self._functional = _configured(memory) if functional is None else tuple(functional)
@@ -102,6 +109,8 @@ class Graph:
 
     async def _resolve(self, reader: Reader, name: str) -> list[str]:
         """Return the main keys of what a name stands for."""
+        if not isinstance(name, str):
+            raise QueryError(f"A name must be a text, not {name!r}.")
         wanted = key(name)
         await reader.load_aliases([wanted])
         found = [each for each in reader.candidates(wanted) if await reader.is_named(reader.group(each))]
@@ -200,8 +209,8 @@ class Graph:
     async def path(self, start: str, end: str) -> list[Fact]:
         """Return the shortest chain of facts that leads from one entity to another, in whatever direction each goes.
 
-        Without one, the chain may have steps without a predicate: passages that only name both. It is empty if there
-        is none of at most three steps either.
+        Without one, the chain may have steps without a predicate: passages that only name both, and neither deny nor
+        suppose that they are related. It is empty if there is none of at most three steps either.
 
         :raises QueryError: the memory does not mention one of them.
         """
@@ -220,7 +229,9 @@ class Graph:
             keys = {each for main in frontier for each in reader.group(main)}
             edges = await reader.edges(keys, self._functional, self._today)
             if loose:
-                edges += await reader.shared_passages(keys)
+                refuted = await reader.refuted(keys, self._functional, self._today)
+                shared = await reader.shared_passages(keys)
+                edges += [edge for edge in shared if (edge[2].chunk, frozenset(edge[:2])) not in refuted]
             following = set()
             for source, target, fact in sorted(edges, key=lambda edge: (edge[0], edge[1], not edge[2].predicate)):
                 for one, other in ((source, target), (target, source)):

@@ -14,7 +14,7 @@ from kipu import Query
 
 from .extraction import key
 from .extraction.pages import page_title
-from .facts import Fact, Statement, judge, plain
+from .facts import Fact, Statement, functions, judge, plain
 from .naming import Page, named_pages
 
 if TYPE_CHECKING:
@@ -234,7 +234,7 @@ class Reader:
         """Return what else may supersede statements: other values of their subjects, about other entities."""
         found: list[Statement] = []
         for end, is_inverse in (("source", False), ("target", True)):
-            predicates = {plain(each.lstrip("^")) for each in functional if each.startswith("^") == is_inverse}
+            predicates = functions(functional, is_inverse=is_inverse).keys()
             subjects = {
                 each.edge[2] if is_inverse else each.edge[0] for each in statements if each.edge[1] in predicates
             }
@@ -245,7 +245,7 @@ class Reader:
 
     async def contested(self, functional: Sequence[str]) -> list[Statement]:
         """Return the statements that may exclude others: of functional predicates, and of edges that one denies."""
-        predicates = {plain(each.lstrip("^")) for each in functional}
+        predicates = {*functions(functional, is_inverse=False), *functions(functional, is_inverse=True)}
         return await self._read(
             f"{_PLAIN} IN {_LISTED} OR row.source IN (SELECT source FROM graph_relations WHERE polarity < 0)",
             predicates,
@@ -255,6 +255,13 @@ class Reader:
         """Return the facts between entities that hold on a day, at one end of which is one of some keys."""
         judged = await self.judged(keys, functional, day)
         return [(each.edge[0], each.edge[2], fact) for each, fact in judged if fact.holds and fact.is_entity]
+
+    async def refuted(
+        self, keys: Collection[str], functional: Sequence[str], day: date
+    ) -> set[tuple[str, frozenset[str]]]:
+        """Return passages that state of some keys what does not hold on a day, with the two entities of each statement."""
+        judged = await self.judged(keys, functional, day)
+        return {(fact.chunk, frozenset((each.edge[0], each.edge[2]))) for each, fact in judged if not fact.holds}
 
     async def shared_passages(self, keys: Collection[str]) -> list[Edge]:
         """Return an edge without a predicate for each entity that a passage names together with one of some keys."""

@@ -80,6 +80,11 @@ def test_path_prints_a_fact_for_each_step(kipu):
     assert kipu("path", "Ravi", "Ravi") == Done(0, "", "No path leads from Ravi to Ravi.\n")
 
 
+def test_path_marks_passages_that_only_name_both(kipu, kipu_write):
+    kipu_write("memory/x.md", "Today: Mia with Uvicorn.\n")
+    assert kipu("path", "Mia", "Uvicorn").out == "Mia - Uvicorn  memory/x.md:1  named together\n"
+
+
 def test_history_prints_what_ended_each_fact(kipu):
     assert kipu("history", "Ravi").out == (
         "undated     Ravi -uses-> FastAPI  memory/team.md:1\n"

@@ -8,6 +8,7 @@ import pytest
 
 from kipu import Memory
 from kipu.errors import QueryError
+from kipu.sync import Memory as SyncMemory
 from kipu_strategy_graph import Graph
 
 
@@ -88,6 +89,18 @@ async def test_an_unknown_name_is_an_error_that_names_a_similar_one(graph):
         await reader.path("FastAPI", "Zzz")
     with pytest.raises(QueryError, match=r'^The memory names no "x{100}\.\.\."\.$'):
         await reader.facts("x" * 10_000)
+
+
+async def test_what_is_no_memory_and_no_name_is_refused(graph, kipu_workspace):
+    with pytest.raises(QueryError, match=r"^A name must be a text, not None\.$"):
+        await graph({"a.md": "Ravi uses FastAPI.\n"}).facts(None)
+    with (
+        SyncMemory(kipu_workspace) as memory,
+        pytest.raises(QueryError, match=r"needs a kipu\.Memory, not a kipu\.sync"),
+    ):
+        Graph(memory)
+    with pytest.raises(QueryError, match=r"needs a kipu\.Memory, not a builtins\.str"):
+        Graph("project")
 
 
 async def test_no_fact_crosses_a_scope(open_memory, kipu_write):
@@ -225,6 +238,14 @@ async def test_functional_predicates_are_an_option(graph, open_memory):
     assert shown(await Graph(memory).facts("Ravi")) == ["Ravi -uses-> FastAPI"]
 
 
+async def test_predicates_of_one_group_supersede_each_other_and_agree(graph):
+    notes = {"2026-01-10.md": "Ravi works at Acme. Ann works at Acme.\n"}
+    reader = graph(notes | {"2026-02-10.md": "Ravi works for Borg. Ann works for Acme.\n"})
+    assert shown(await reader.facts("Ravi")) == ["Ravi -works for-> Borg"]
+    assert len(await reader.facts("Ann")) == 2
+    assert await reader.conflicts() == []
+
+
 async def test_a_denial_closes_the_same_edge_only_until_it_is_stated_anew(graph, kipu_write):
     reader = graph(
         {
@@ -336,7 +357,20 @@ async def test_without_facts_a_path_leads_along_passages_that_name_both(graph):
 
 async def test_what_does_not_hold_leads_nowhere(graph):
     reader = graph({"2026-01-10.md": "Ravi uses FastAPI.\n", "2026-02-10.md": "Ravi does not use FastAPI.\n"})
-    assert [step.predicate for step in await reader.path("Ravi", "FastAPI")] in ([], [""])
+    assert await reader.path("Ravi", "FastAPI") == []
+
+
+@pytest.mark.parametrize("text", ["Ravi does not use FastAPI.", "Does Ravi use FastAPI?", "Ravi might use FastAPI."])
+async def test_what_a_passage_denies_or_supposes_leads_nowhere_unless_another_names_both(graph, kipu_write, text):
+    reader = graph({"a.md": text + "\n"})
+    assert await reader.path("Ravi", "FastAPI") == []
+    kipu_write("memory/b.md", "Today: Ravi with FastAPI.\n")
+    assert [(step.predicate, step.path) for step in await reader.path("Ravi", "FastAPI")] == [("", "memory/b.md")]
+
+
+async def test_facts_come_before_a_shorter_way_along_passages(graph):
+    reader = graph(STACK | {"x.md": "Today: Ravi with Uvicorn.\n"})
+    assert shown(await reader.path("Ravi", "Uvicorn")) == ["Ravi -uses-> FastAPI", "FastAPI -runs on-> Uvicorn"]
 
 
 async def test_neighbours_are_what_facts_relate_to_a_name(graph):

@@ -48,7 +48,7 @@ def identity(name: str) -> str:
     :raises ConfigurationError: spaCy or the pipeline is not installed.
     """
     if not _is_installed("spacy"):
-        raise ConfigurationError(f"The option nlp = {name!r} needs spaCy: pip install 'kipu-strategy-graph[nlp]'")
+        raise ConfigurationError(f"The option nlp = {name!r} needs spaCy: pip install 'kipu[nlp]'")
     if name and (folder := Path(name)).is_dir():
         described = folder / "meta.json"
         return f"{name} {described.stat().st_mtime_ns if described.is_file() else ''}"
