@@ -6,6 +6,7 @@ It is derived when it is read, and written nowhere: the rows of a chunk depend o
 from __future__ import annotations
 
 import functools
+import re
 from collections import defaultdict
 from collections.abc import Sequence
 from datetime import date
@@ -16,7 +17,7 @@ import attrs
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-__all__ = ["FUNCTIONAL", "Conflict", "Fact", "Statement", "conflicts", "functions", "judge", "plain"]
+__all__ = ["FUNCTIONAL", "Conflict", "Fact", "Statement", "conflicts", "functions", "judge", "lines_of", "plain"]
 
 FUNCTIONAL = ("lives in", "works at|works for", "owned by|owner", "^owns", "version", "port")
 """Predicates of which a subject has one value at a time. Of one with ``^``, a value has one subject. Those that ``|``
@@ -155,6 +156,18 @@ def conflicts(statements: Sequence[Statement], functional: Iterable[str], day: d
             ordered = sorted((fact for _, fact in members), key=lambda fact: (fact.path, fact.start_line))
             found.append(Conflict(name, first.predicate, ordered))
     return sorted(found, key=lambda each: (each.subject.casefold(), each.predicate, each.facts[0].path))
+
+
+def lines_of(text: str, sentence: str, first: int, last: int) -> tuple[int, int]:
+    """Return the lines of a sentence in a chunk; those of the chunk if it is not there as it is written."""
+    if last == first or text.count("\n") != last - first:
+        return first, last
+    start = text.find(sentence)
+    end = start + len(sentence)
+    if start < 0:  # its lines were joined
+        found = re.search(r"\s+".join(map(re.escape, sentence.split())), text)
+        start, end = found.span() if found else (0, len(text))
+    return first + text.count("\n", 0, start), first + text.count("\n", 0, end)
 
 
 class _Newest:

@@ -140,6 +140,16 @@ class Lookup:
             found[id][name] = max(weight, found[id].get(name, 0.0))
         return found
 
+    async def predicates(self, ids: Iterable[int]) -> dict[int, set[str]]:
+        """Return the words of the predicates that chunks state."""
+        found: dict[int, set[str]] = defaultdict(set)
+        for id, predicate in await self._rows(
+            "SELECT chunk_id, predicate FROM graph_relations WHERE chunk_id IN (SELECT value FROM json_each(?))",
+            json.dumps([*ids]),
+        ):
+            found[id].update(phrase(predicate))
+        return found
+
     async def files(self, ids: Iterable[int]) -> dict[int, int]:
         """Return the file of each chunk."""
         return dict(

@@ -36,8 +36,8 @@ FLOOR = 0.25
 DECAY = 0.8
 """What a path with a third passage is worth, next to one without."""
 
-WORD = 0.8
-"""What a rare word that no rule takes for a name is worth, next to a name."""
+WORD, WORD_OF_PREDICATE = 0.8, 0.3
+"""What a rare word that no rule takes for a name is worth, next to a name: less if it relates two names there."""
 
 GAIN, ABOUT, BEGINS = 0.5, 0.2, 0.1
 """What counts besides nearness: the words that further passages add, that the last is about the name or begins with it,
@@ -168,6 +168,7 @@ class _Walk:
             }
             for id in ids
         }
+        predicates = await self._lookup.predicates(ids)
         every_name = {name for each in of_names.values() for name in each}
         same = await self._lookup.aliases(every_name) if self._has_aliases else {}
         others = {alias for all in same.values() for alias in all}
@@ -183,7 +184,11 @@ class _Walk:
             shared[id] = {
                 name: (weight, with_names[name]) for name, weight in of_names[id].items() if name in with_names
             }
-            shared[id] |= {word: (WORD, with_words[word]) for word in sorted(of_words[id]) if word in with_words}
+            shared[id] |= {
+                word: (WORD_OF_PREDICATE if word in predicates[id] else WORD, with_words[word])
+                for word in sorted(of_words[id])
+                if word in with_words
+            }
         return shared
 
     async def _load_places(self, ids: set[int]) -> None:

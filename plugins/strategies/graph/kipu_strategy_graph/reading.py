@@ -229,7 +229,8 @@ class Graph:
             keys = {each for main in frontier for each in reader.group(main)}
             edges = await reader.edges(keys, self._functional, self._today)
             if loose:
-                refuted = await reader.refuted(keys, self._functional, self._today)
+                judged = await reader.judged(keys, self._functional, self._today)
+                refuted = {(fact.chunk, frozenset(each.edge[::2])) for each, fact in judged if not fact.holds}
                 shared = await reader.shared_passages(keys)
                 edges += [edge for edge in shared if (edge[2].chunk, frozenset(edge[:2])) not in refuted]
             following = set()

@@ -6,7 +6,6 @@ A *key* is a name as names are compared. The *main* key of a group stands for al
 from __future__ import annotations
 
 import json
-import re
 from datetime import date
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +13,7 @@ from kipu import Query
 
 from .extraction import key
 from .extraction.pages import page_title
-from .facts import Fact, Statement, functions, judge, plain
+from .facts import Fact, Statement, functions, judge, lines_of, plain
 from .naming import Page, named_pages
 
 if TYPE_CHECKING:
@@ -256,13 +255,6 @@ class Reader:
         judged = await self.judged(keys, functional, day)
         return [(each.edge[0], each.edge[2], fact) for each, fact in judged if fact.holds and fact.is_entity]
 
-    async def refuted(
-        self, keys: Collection[str], functional: Sequence[str], day: date
-    ) -> set[tuple[str, frozenset[str]]]:
-        """Return passages that state of some keys what does not hold on a day, with the two entities of each statement."""
-        judged = await self.judged(keys, functional, day)
-        return {(fact.chunk, frozenset((each.edge[0], each.edge[2]))) for each, fact in judged if not fact.holds}
-
     async def shared_passages(self, keys: Collection[str]) -> list[Edge]:
         """Return an edge without a predicate for each entity that a passage names together with one of some keys."""
         counted = await self._select(
@@ -303,7 +295,7 @@ class Reader:
 
     def _statement(self, row: Sequence[Any], chunk: StoredChunk, later: Collection[str]) -> Statement:
         source, target = self.main(row[1]), None if row[4] is None else self.main(row[4])
-        first, last = _lines(chunk.text, row[6], chunk.start_line, chunk.end_line)
+        first, last = lines_of(chunk.text, row[6], chunk.start_line, chunk.end_line)
         until = min(filter(None, (_date(row[12]), _date(chunk.metadata.get("valid_until")))), default=None)
         superseded = chunk.metadata.get("superseded_by", "")
         if self._as_of and superseded and (superseded in later or (until and self._as_of < until)):
@@ -339,18 +331,6 @@ class Reader:
             [self._as_of.isoformat(), json.dumps(sorted(names)), *parameters] * 2,
         )
         return {name for (name,) in rows}
-
-
-def _lines(text: str, sentence: str, first: int, last: int) -> tuple[int, int]:
-    """Return the lines of a sentence in a chunk; those of the chunk if it is not there as it is written."""
-    if last == first or text.count("\n") != last - first:
-        return first, last
-    start = text.find(sentence)
-    end = start + len(sentence)
-    if start < 0:  # its lines were joined
-        found = re.search(r"\s+".join(map(re.escape, sentence.split())), text)
-        start, end = found.span() if found else (0, len(text))
-    return first + text.count("\n", 0, start), first + text.count("\n", 0, end)
 
 
 def _date(text: str | None) -> date | None:
