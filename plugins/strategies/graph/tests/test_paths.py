@@ -299,6 +299,12 @@ async def test_names_that_are_spelled_in_two_ways_join():
     assert found == ["Heron -runs on-> quay-11 -owned by-> Schelde"]
 
 
+async def test_a_name_leads_on_and_not_the_word_that_relates_it():
+    notes = ["Heron runs on wharf-05.", "Runs located in the harbour of Rotterdam.", "wharf-05 is in the harbour."]
+    found, _ = await explained("In which harbour is Heron located?", [("", note) for note in (*notes, *["It is."] * 9)])
+    assert found == ["Heron -runs on-> wharf-05 -in-> harbour"]
+
+
 async def test_a_word_that_joins_notes_is_shown_as_it_is_written():
     notes = [("", "Ravi: the dolores of us"), ("", "What of dolores, a server?"), *[("", "It is that.")] * 9]
     assert (await explained("Which server has Ravi?", notes))[0] == ["Ravi - dolores"]
