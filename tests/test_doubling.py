@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterator
     from pathlib import Path
 
-MOST_BYTES = 80
+MOST_BYTES = 110
 """The most bytes of index for a byte of Markdown: notes take 4 to 8, and a heading of one letter takes the most."""
 
 FACT = "some fact here. "

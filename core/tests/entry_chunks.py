@@ -43,7 +43,7 @@ def with_entries(workspace: Path, *, chunker: Any = None, filters: Any = (), **s
     return attrs.evolve(
         with_doubles(workspace),
         index=IndexConfig(chunker=chunker or EntryChunker()),
-        search=SearchConfig(**({"strategy": WordStrategy(), "postprocessors": []} | search)),
+        search=SearchConfig(**({"strategy": WordStrategy(), "postprocessors": [], "relation": False} | search)),
         writing=WritingConfig(filters=list(filters)),
     )
 

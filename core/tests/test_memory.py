@@ -431,6 +431,7 @@ async def test_a_memory_says_that_another_event_loop_uses_it(memory, write):
     assert await memory.search("apple")
 
 
+@pytest.mark.services
 async def test_lists_have_their_notices_and_leave_none_to_the_next_call(memory):
     await memory.remember("One.")
     for found in (await memory.entries(tag="nosuch"), await memory.files(tag="nosuch")):

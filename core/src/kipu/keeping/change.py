@@ -62,11 +62,16 @@ async def edit(writer: Writer, text: str, named: Named) -> Note:
             writer.context.notices.add("Nothing was changed: that is what is there.")
         elif len(targets) > 1:
             writer.context.notices.add(f"{len(targets)} entries have that id, and all were changed.")
-        elif id and (copies := await find_copies(writer.context, place.path, found[0], source)):
+        elif id and (copies := await _copies(writer, place.path, found[0], source)):
             copy = copies[0]
             writer.context.notices.add(f"{copy} says the same.")
     replaced, lines = "" if change == "" else targets[0].text, (place.start_line, place.end_line)
     return Note(place.path, *lines, text, name, copy, id=id, replaced=replaced, change=change or None)
+
+
+@recovering  # by itself: the files are written by then, and a second run of the whole would find nothing to change
+async def _copies(writer: Writer, path: str, entry: Entry, source: str) -> list[Place]:
+    return await find_copies(writer.context, path, entry, source)
 
 
 @retried(FileChangedError, attempts=5)
