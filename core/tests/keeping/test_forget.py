@@ -15,7 +15,7 @@ from redaction import configured
 from rows import rows, rows_made_afresh, select
 
 from kipu import IndexConfig, Memory
-from kipu.errors import IndexUnavailableError, MemoryClosedError, MemoryFileError
+from kipu.errors import IndexUnavailableError, MemoryClosedError, MemoryFileError, QueryError
 from kipu.sqlite import choose_driver
 from kipu.testing import CombinedStrategy, HashingEmbedder, ParagraphChunker, VectorStrategy, WordStrategy
 
@@ -591,6 +591,20 @@ async def test_a_forgotten_text_leaves_the_index_also_if_the_file_cannot_be_chun
         await memory.search("bananas")
         assert files_with(workspace, "xylophonequartz") == []
         assert not (workspace / ".kipu/forgetting").exists()
+
+
+@pytest.mark.parametrize("mark", ["memory/a.md", "../../a.md", "memory/a\0/b.md", "/x.md", ""])
+async def test_an_unnamed_undo_stops_at_what_a_killed_process_forgot(workspace, mark):
+    async with Memory(with_entries(workspace)) as memory:
+        note = await memory.remember("bananas")
+    (workspace / ".kipu/forgetting").write_text(mark, "utf-8")  # it was killed before its record was written
+    async with Memory(with_entries(workspace)) as memory:
+        await memory.files()
+        assert not (workspace / ".kipu/forgetting").exists()
+        if mark == "memory/a.md":
+            with pytest.raises(QueryError, match="The last change, forget in memory, cannot be undone"):
+                await memory.undo()
+        assert (await memory.undo(note.change)).name == note.change
 
 
 async def test_searches_go_on_while_a_text_is_forgotten(memory, workspace):

@@ -119,8 +119,10 @@ async def finish_forgetting(writer: Writer) -> None:
         async with writer.locked():
             if not mark.exists():  # another task or process was forgetting, and is done
                 return
-            path = await asyncio.to_thread(read_regular, mark, BYTES_AT_A_TIME)
-            if not await _erase(writer, path.decode("utf-8", "replace")):
+            path = (await asyncio.to_thread(read_regular, mark, BYTES_AT_A_TIME)).decode("utf-8", "replace")
+            left = await _erase(writer, path)
+            await asyncio.to_thread(writer.transactions.history.block, path)
+            if not left:
                 await asyncio.to_thread(mark.unlink, missing_ok=True)
     except _FAILURES:
         return  # the mark stays, for the next process that can write

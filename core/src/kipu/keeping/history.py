@@ -135,9 +135,9 @@ class History:
             for name in {*stale, *names[: 1 - _KEPT]}:
                 remove(os.path.join(self._folder, name))
 
-    def block(self, real: str) -> None:
+    def block(self, path: str) -> None:
         """Record that a text of a file was forgotten, which cannot be undone. The name of the file is left out."""
-        forgotten = FileChange(os.path.join(os.path.dirname(real), _FORGOTTEN), None, None)
+        forgotten = FileChange(os.path.join(self._root, os.path.dirname(path), _FORGOTTEN), None, None)
         with contextlib.suppress(OSError, MemoryFileError):  # it is forgotten all the same
             self.keep(self.begin([forgotten], "forget", ""))
 
